@@ -119,7 +119,7 @@ def test_without_scipy(monkeypatch):
 
 # -- averaging and differencing ----------------------------------------------------------------------------------
 def test_averaging_needs_as_many_answers_as_the_theory_says():
-    repeats = theory.repeats_to_average(epsilon=1, confidence=0.999)
+    repeats = theory.repeats_to_average(epsilon=1, confidence=1 - 1e-9)
     found = attacks.averaging(lambda: mechanisms.laplace(1234, 1), repeats)
     assert round(found.estimate) == 1234 and found.asked == repeats and found.distinct > 5
 

@@ -86,13 +86,30 @@ def test_the_failure_of_note_001():
 # -- note 000, section 3: averaging ------------------------------------------------------------------------------
 @pytest.mark.parametrize("epsilon", [0.1, 1])
 def test_so_many_answers_give_a_count_away(epsilon):
-    """O(1/epsilon^2) answers, by the law of large numbers; far fewer do not."""
+    """O(1/epsilon^2) answers, 16 ln(2/b) of them; far fewer do not."""
     repeats = theory.repeats_to_average(epsilon=epsilon, confidence=0.95)
-    assert repeats == pytest.approx(160 / epsilon**2)
+    assert repeats == pytest.approx(16 * math.log(40) / epsilon**2, rel=0.1)
     q = math.exp(-epsilon)
     sd = math.sqrt(2 * q) / (1 - q)
     assert 2 * stats.norm.sf(0.5 * math.sqrt(repeats) / sd) < 0.05
-    assert 2 * stats.norm.sf(0.5 * math.sqrt(repeats / 100) / sd) > 0.3
+    assert 2 * stats.norm.sf(0.5 * math.sqrt(repeats / 20) / sd) > 0.3
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.5, 3, 50, 10_000])
+def test_answers_to_average_at_every_epsilon(epsilon):
+    """Against the exact law of the mean where few answers suffice; and in order elsewhere."""
+    repeats = theory.repeats_to_average(epsilon=epsilon)
+    assert repeats >= 1 and theory.repeats_to_average(epsilon=epsilon, confidence=0.99) >= repeats
+    if epsilon < 1:
+        assert repeats * epsilon**2 == pytest.approx(16 * math.log(40), rel=0.1)
+    else:
+        reach = 60
+        one = np.exp(-epsilon * np.abs(np.arange(-reach, reach + 1)))
+        total = np.ones(1)
+        for _ in range(repeats):
+            total = np.convolve(total, one / one.sum())
+        sums = np.arange(total.size) - total.size // 2
+        assert total[np.abs(sums) >= repeats / 2].sum() <= 0.05
 
 
 # -- notes 000 and 003: small tables -----------------------------------------------------------------------------
