@@ -428,7 +428,7 @@ MUTANTS = [
     Mutant("parts of an interval count alike", "mechanisms/interval_choice.py", "lengths=np.array(parts.widths, dtype=np.int64)", "lengths=np.full(len(exponents), 2**40)", ("interval_choice",)),
     Mutant("a bidder counts for more than 1", "mechanisms/auction.py", "(min(each, Fraction(1)) for each in spent)", "(each for each in spent)", ("auction",)),
     Mutant("every column at the whole epsilon", "mechanisms/responses.py", "each_loss = loss / len(bits)", "each_loss = loss", ("randomised_columns",)),
-    Mutant("sparse vector with the threshold exact", "noise/plain.py", "bar = int(geometric(of_threshold, 1, source)[0]) + ", "bar = ", ("mechanisms",)),
+    Mutant("sparse vector with the threshold exact", "noise/plain.py", "bar = int(geometric(of_threshold, 1, source)[0]) + ", "bar = ", ("sparse_vector",)),
     Mutant("rounding to a grid moves nothing", "noise/plain.py", "return steps + size - 1", "return steps", ("mechanisms",)),
     Mutant("permute-and-flip takes the first that passes", "noise/selection.py", "passing[_uniform_index(passing.size, source)]", "passing[0]", ("mechanisms",)),
     Mutant("all scores called monotone", "mechanisms/arguments.py", "return 1 if monotone else 2", "return 1", ("mechanisms",)),

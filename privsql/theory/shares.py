@@ -121,10 +121,10 @@ def share_failure(
 def repeats_to_average(*, epsilon: Any, confidence: float = 0.95) -> int:
     """How many independent answers to one count give it away: note 000, section 3.
 
-    Laplace noise of scale 1/epsilon has a standard deviation of up to sqrt(2)/epsilon (the note has 1/epsilon).
-    By Chernoff's bound the mean of T answers is off by a half or more, and rounds to a wrong number, with
-    probability at most 2 exp(-T (t/2 - ln M(t))) for every t, where M(t) = E[exp(t noise)]. So about
-    16 ln(2/b) / epsilon^2 answers suffice.
+    Laplace noise of scale 1/epsilon has a standard deviation of up to sqrt(2)/epsilon (the note has
+    1/epsilon). By Chernoff's bound the mean of T answers is off by a half or more, and rounds to a wrong
+    number, with probability at most 2 exp(-T (t/2 - ln M(t))) for every t, where M(t) = E[exp(t noise)]. So
+    about 16 ln(2/b) / epsilon^2 answers suffice.
 
     Arguments:
         epsilon: of each answer.

@@ -37,7 +37,10 @@ def test_one_noise_for_each_score():
 def test_sessions_and_mechanisms_do_not_know_it():
     """Not even after they have been used: nobody but the teacher imports it."""
     code = (
-        "import sys, privsql, pandas as pd; from privsql import mechanisms, theory, attacks; "
+        "import sys, privsql, pandas as pd; "
+        "rooms = {each.split('.')[1] for each in sys.modules if each.startswith('privsql.')}; "
+        "assert not rooms & {'attacks', 'mechanisms', 'theory', 'teaching'}, 'importing privsql must stay cheap'; "
+        "from privsql import mechanisms, theory, attacks; assert 'scipy' not in sys.modules; "
         "s = privsql.connect(pd.DataFrame({'a': [True, False]})); s.query('SELECT COUNT(*) FROM df', epsilon=1); "
         "assert 'privsql.teaching' not in sys.modules"
     )
