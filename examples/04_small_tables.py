@@ -15,11 +15,11 @@ ROWS, EPSILON, ALPHA = sum(counts.values()), 1.0, 0.25
 print(
     f"1. There is a small table with error at most {ALPHA} on all {len(queries)} queries (claim 7, theorem 5)."
 )
-print(f"   for 16 queries of any kind: {theory.small_table_rows(within=ALPHA, queries=16)} rows suffice")
 small = mechanisms.smalldb(counts, queries, epsilon=EPSILON, within=ALPHA)
-print(f"   8 of these are complements of the others: {small.rows} rows, {small.candidates} candidate tables")
+print(f"   of {small.rows} rows each there are {small.candidates} candidate tables")
 chances = mechanisms.smalldb_probabilities(counts, queries, epsilon=EPSILON, within=ALPHA)
 print(f"   the probability of each is known; the most likely has {max(chances.values()):.1%}")
+assert small.rows == theory.small_table_rows(within=ALPHA, queries=16) == 28
 assert len(chances) == small.candidates == theory.candidate_tables(universe=4, rows=small.rows)
 
 print(

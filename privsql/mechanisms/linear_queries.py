@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from privsql.errors import ArgumentError
 from privsql.mechanisms.arguments import Numbers, is_one, numbers
+from privsql.tables import Integers
 from privsql.theory.checked import as_written
-
-Integers = NDArray[np.int64]
 
 LARGEST = 2**62  # of whole numbers
 
@@ -28,6 +26,11 @@ class LinearQueries:
     values: Integers  # a row for each that differs, a column for each element
     scale: int
     asked: tuple[tuple[Fraction, ...], ...]
+
+    @property
+    def number(self) -> int:
+        """How many different queries were asked; in the bounds of the notes a complement counts too."""
+        return len(set(self.asked))
 
 
 def histogram(counts: Any) -> Numbers:

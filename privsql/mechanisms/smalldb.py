@@ -13,7 +13,6 @@ import numpy as np
 
 from privsql.errors import ArgumentError
 from privsql.mechanisms.arguments import Numbers, numbers
-from privsql.mechanisms.candidates import Candidates, Integers
 from privsql.mechanisms.linear_queries import (
     LARGEST,
     LinearQueries,
@@ -23,9 +22,10 @@ from privsql.mechanisms.linear_queries import (
     linear_queries,
 )
 from privsql.neighbours import Neighbours
+from privsql.noise.candidate_tables import Candidates, choose_table, table_rate
 from privsql.noise.randomness import Randomness, SystemRandomness
-from privsql.noise.selection import select
 from privsql.policy.checks import neighbours_of
+from privsql.tables import Integers
 from privsql.theory.checked import epsilon_given, level_given, whole
 from privsql.theory.shattering import dimension_of
 from privsql.theory.small_tables import (
@@ -177,7 +177,8 @@ def smalldb_probabilities(
     """
     task = _task(counts, queries, epsilon, within, rows, Neighbours.REPLACE_ONE)
     worse = task.exact_errors - task.exact_errors.min()
-    weights = np.exp(-float(task.rate) * worse.astype(np.float64))
+    rate = table_rate(task.candidates, task.queries.scale, task.loss)
+    weights = np.exp(-float(rate) * worse.astype(np.float64))
     tables = (tuple(int(each) for each in table) for table in task.candidates.all_counts())
     return dict(zip(tables, (weights / weights.sum()).tolist(), strict=True))
 
@@ -196,13 +197,8 @@ class _Choice:
     exact_errors: Integers
     loss: Fraction
 
-    @property
-    def rate(self) -> Fraction:
-        """epsilon u / (2 Delta u), Delta u = 1/people, for one unit of error: the people cancel."""
-        return self.loss / (2 * self.candidates.rows * self.queries.scale)
-
     def draw(self, source: Randomness) -> int:
-        return select(-self.exact_errors, self.rate, "gumbel", source)
+        return choose_table(self.candidates, self.exact_errors, self.queries.scale, self.loss, source)
 
 
 def _task(counts: Any, queries: Any, epsilon: Any, within: Any, rows: Any, neighbours: Any) -> _Choice:
@@ -217,7 +213,7 @@ def _task(counts: Any, queries: Any, epsilon: Any, within: Any, rows: Any, neigh
     given = histogram(counts)
     read = linear_queries(queries, labels_of(counts, given))
     exact_counts = counts_of(given, read)
-    people, small = int(exact_counts.sum()), _rows(within, rows, len(read.values))
+    people, small = int(exact_counts.sum()), _rows(within, rows, read.number)
     universe = len(exact_counts)
     _check_size(universe, small)
     if people * small * read.scale >= LARGEST:
@@ -253,7 +249,7 @@ def _small_table(task: _Choice, index: int, confidence: float) -> SmallTable:
 
 
 def _bounds(task: _Choice, confidence: float) -> SmallBounds:
-    different, small = len(task.queries.values), task.candidates.rows
+    different, small = task.queries.number, task.candidates.rows
     sizes: dict[str, Any] = {"universe": task.candidates.universe, "rows": task.people}
     sizes |= {"epsilon": task.loss, "confidence": confidence}
     dimension = _dimension(task.queries)

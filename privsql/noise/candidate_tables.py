@@ -1,22 +1,30 @@
-"""How many elements and rows there are goes in; all tables of so many rows, and how far each is from the real
-one, come out, in whole numbers.
+"""How many elements and rows there are goes in; all tables of so many rows, and a private choice of one of
+them, come out (SmallDB, notes 000 and 003).
 
 A table is a multiset of elements. There are C(U + m - 1, m) of them, one for each choice of m elements of U
 in order with repetitions, and one for each way to put U - 1 bars among m rows. The shorter description is
 used: of a million tables it has at most eleven numbers each, since C(22, 11) < 10^6 < C(24, 12).
+
+Privacy. Under replace-one neighbours the n rows of the real table x are public in number, and replacing one
+moves the answer q(x) of a query with values in [0, 1] by at most 1/n. So the score -max |q(x) - q(y)| of a
+candidate y moves by at most 1/n, and the exponential mechanism with exp(epsilon score / (2/n)) is
+epsilon-private; all candidates weigh the same, whatever the data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import chain, combinations, combinations_with_replacement, islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
+from privsql.noise.randomness import Randomness
+from privsql.noise.selection import select
+from privsql.tables import Integers
 
 _CELLS = 1 << 19  # answers worked out at once: a few megabytes stay in the processor's cache
 _EXACT_IN_FLOATS = 2**52
@@ -96,3 +104,17 @@ class Candidates:
         last = by_element[-1]  # every row counts as the last element, and differs from it where it is another
         found: NDArray[Any] = lines.astype(by_element.dtype) @ (by_element[:-1] - last) + self.rows * last
         return found
+
+
+def table_rate(candidates: Candidates, scale: int, epsilon: Fraction) -> Fraction:
+    """Of the exponential mechanism, for errors in units of 1/(people rows scale): the people cancel."""
+    return epsilon / (2 * candidates.rows * scale)
+
+
+def choose_table(
+    candidates: Candidates, exact_errors: Integers, scale: int, epsilon: Fraction, source: Randomness
+) -> int:
+    """The place of the chosen table, given `greatest_errors` for queries in units of 1/scale: P(y) is
+    proportional to exp(-table_rate error), exactly.
+    """
+    return select(-exact_errors, table_rate(candidates, scale, epsilon), "gumbel", source)
