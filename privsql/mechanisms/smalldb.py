@@ -38,6 +38,7 @@ from privsql.theory.small_tables import (
 )
 
 MOST_CANDIDATES = 1_000_000
+_MOST_LISTED = 10_000_000  # counts, in all tables that are listed
 _MOST_STEPS = 5_000_000  # to find a VC dimension: half a second
 
 
@@ -177,6 +178,12 @@ def smalldb_probabilities(
     """
     task = _task(counts, queries, epsilon, within, rows, Neighbours.REPLACE_ONE)
     worse = task.exact_errors - task.exact_errors.min()
+    if len(task.exact_errors) * task.candidates.universe > _MOST_LISTED:
+        raise ArgumentError(
+            "argument-candidates",
+            "there are too many candidate tables to list them with their probabilities",
+            "choose fewer rows; smalldb itself takes up to a million tables",
+        )
     rate = table_rate(task.candidates, task.queries.scale, task.loss)
     weights = np.exp(-float(rate) * worse.astype(np.float64))
     tables = (tuple(int(each) for each in table) for table in task.candidates.all_counts())

@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Any, Protocol
 
 from privsql.errors import ArgumentError
-from privsql.theory.checked import exact
+from privsql.theory.checked import exact, whole
 
 Point = tuple[Fraction, ...]
 
@@ -44,6 +44,9 @@ class Rectangles:
     """
 
     axes: int = 2
+
+    def __post_init__(self) -> None:
+        whole(self.axes, "axes", "argument-shape")
 
     def points(self, given: Sequence[Any]) -> list[Point]:
         return _points(given, self.axes)
@@ -85,6 +88,9 @@ class Conjunctions:
 
     variables: int
     monotone: bool = False
+
+    def __post_init__(self) -> None:
+        whole(self.variables, "variables", "argument-shape")
 
     def points(self, given: Sequence[Any]) -> list[Point]:
         read = _points(given, self.variables)

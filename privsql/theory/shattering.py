@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from privsql.theory.query_classes import QueryClass
 Answers = NDArray[np.bool_]  # a row for each query, a column for each point
 Shattered = Callable[[tuple[int, ...]], bool]
 
-_MOST_STEPS = 50_000_000  # some seconds
+_MOST_STEPS = 50_000_000  # some seconds, as are these:
+_MOST_LABELLINGS = 1_000_000
 
 
 def shatters(queries: Any, points: Sequence[Any]) -> bool:
@@ -83,7 +84,7 @@ def vc_dimension(queries: Any, universe: Sequence[Any] | None = None) -> int:
     if universe is None:
         return int(queries.dimension)
     points = sorted(set(queries.points(universe)))
-    return _largest(len(points), _of_class(queries, points))
+    return _largest(len(points), queries.dimension, _of_class(queries, points))
 
 
 def _is_class(queries: Any) -> bool:
@@ -116,21 +117,25 @@ def _of_answers(answers: Answers) -> Shattered:
     return shattered
 
 
-def _largest(points: int, shattered: Shattered) -> int:
-    """The size of the largest set of points that is shattered, grown from smaller ones."""
-    sets: list[tuple[int, ...]] = [(place,) for place in range(points) if shattered((place,))]
-    size = 0
-    while sets:
-        size += 1
+def _largest(points: int, most: int, shattered: Shattered) -> int:
+    """The size of the largest set of points that is shattered, grown from smaller ones; `most`: no larger one
+    is, whatever the points, so that one of this size will do.
+    """
+    sets: list[tuple[int, ...]] = [()]
+    for size in range(1, most + 1):
+        _check_effort(len(sets) * points * 2**size, _MOST_LABELLINGS)
         known = set(sets)
-        _check_effort(len(sets) * points * 2**size)
-        sets = [
-            larger
+        larger = (
+            (*some, place)
             for some in sets
-            for place in range(some[-1] + 1, points)
-            if (*some[1:], place) in known and shattered(larger := (*some, place))
-        ]
-    return size
+            for place in range(some[-1] + 1 if some else 0, points)
+            if (*some[1:], place) in known or size == 1
+        )
+        found = filter(shattered, larger)
+        sets = list(islice(found, 1)) if size == most else list(found)
+        if not sets:
+            return size - 1
+    return most
 
 
 def dimension_of(answers: Answers, effort: int) -> int:
@@ -141,6 +146,8 @@ def dimension_of(answers: Answers, effort: int) -> int:
     queries, points = different.shape
     last = np.full(1, -1)  # the last element of each set
     patterns = np.zeros((queries, 1), dtype=np.int64)  # which of its elements a query has, as binary digits
+    if points < queries.bit_length() and queries == 1 << points:  # all subsets of all elements
+        return int(points)
     size = 0
     while 1 << size + 1 <= queries:
         parent = np.repeat(np.arange(last.size), points - 1 - last)
@@ -155,7 +162,7 @@ def dimension_of(answers: Answers, effort: int) -> int:
     return size
 
 
-def _check_effort(steps: int, most: int = _MOST_STEPS) -> None:
+def _check_effort(steps: int, most: int) -> None:
     if steps > most:
         raise ArgumentError(
             "argument-candidates",

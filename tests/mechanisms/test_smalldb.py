@@ -223,6 +223,12 @@ def test_refused_beyond_a_million_with_the_numbers():
     assert refusal([1] * 8, ask, 1, within=0.001).code == "argument-candidates"
 
 
+def test_probabilities_are_for_few_tables():
+    with pytest.raises(privsql.ArgumentError) as refused:
+        mechanisms.smalldb_probabilities([1] * 200, [[1] * 200], 1, rows=3)
+    assert refused.value.code == "argument-candidates"
+
+
 def test_refused_under_add_remove():
     error = refusal([5, 5], [[0, 1]], 1, rows=2, neighbours="add-remove")
     assert error.code == "argument-neighbours" and "add-remove" in error.message

@@ -141,6 +141,7 @@ def test_finite_classes_by_the_definition_and_lemma_10(seed):
 def test_all_sets_of_four_elements():
     queries = list(itertools.product((0, 1), repeat=4))
     assert theory.vc_dimension(queries) == 4 == math.log2(len(queries))
+    assert theory.vc_dimension(list(itertools.product((0, 1), repeat=13))) == 13
     assert theory.vc_dimension([queries[3]] * 50) == 0  # the same query over and over
     assert not theory.shatters(queries, [0, 0])
 
@@ -164,6 +165,15 @@ def test_refused():
         with pytest.raises(privsql.ArgumentError) as refused:
             theory.shatters(queries, points)
         assert refused.value.code == "argument-numbers"
-    with pytest.raises(privsql.ArgumentError) as refused:
-        theory.vc_dimension(np.random.default_rng(1).integers(0, 2, (5000, 400)))
-    assert refused.value.code == "argument-candidates"
+    for queries, universe in (
+        (np.random.default_rng(1).integers(0, 2, (5000, 400)), None),
+        (theory.HalfPlanes(), [(x, 0) for x in range(2000)]),
+    ):
+        with pytest.raises(privsql.ArgumentError) as refused:
+            theory.vc_dimension(queries, universe)
+        assert refused.value.code == "argument-candidates"
+    for call in (theory.Rectangles, theory.Conjunctions):
+        for size in (0, 1.5, True):
+            with pytest.raises(privsql.ArgumentError) as refused:
+                call(size)
+            assert refused.value.code == "argument-shape"
