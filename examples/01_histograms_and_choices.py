@@ -1,4 +1,4 @@
-"""Note 000: histograms, noisy max, the exponential mechanism, and the same question asked again."""
+"""Note 000: histograms, noisy max, the exponential mechanism, and the same query asked again."""
 
 import math
 from collections import Counter
@@ -6,7 +6,7 @@ from collections import Counter
 import pandas as pd
 
 import privsql
-from privsql import mechanisms
+from privsql import attacks, mechanisms, teaching, theory
 
 print("1. A histogram costs the same however many keys it has: l1 is 2, not the number of keys (claim 1).")
 GRADES = ["A", "B", "C", "D", "F"]
@@ -20,6 +20,11 @@ for names in (GRADES, [f"grade {number}" for number in range(500)]):
     assert (measured.l1, measured.scale) == (2, 2.0)
 
 print("\n2. The most popular fruit, by noisy max: only the label comes out (theorem 3).")
+counts = {"apple": 1, "orange": 4, "banana": 3}
+for noise in ((1, -1, -1), (0, -1, 1)):
+    print(f"   on paper: counts {counts}, noise {noise}: {teaching.noisy_max(counts, noise)}")
+assert teaching.noisy_max(counts, (1, -1, -1)) == "orange"
+assert teaching.noisy_max(counts, (0, -1, 1)) == "banana"
 likes = pd.DataFrame(
     {
         "apple": [True, False, False, False, False],
@@ -51,14 +56,21 @@ for bids, claim in (([1, 1, 2], "51% / 49%"), ([1] * 90 + [2] * 10, "98.2% / 1.8
     answer = session.query(pumpkins, epsilon=0.2, mechanism="exponential").fetchall()[0][0]
     print(f"   in SQL: price {answer}, Delta u {measured.linf}, noise of scale {measured.scale:g}")
     print(f"   check: of 1000 draws {sold[1]} at 1 dollar")
+    gap = max(revenue.values()) - min(revenue.values())
+    bound = theory.selection_failure(candidates=2, regret=gap, epsilon=0.2, sensitivity=2)
+    print(f"   check: a price that makes {gap} less has a chance of {bound:.1%} at most (theorem 6)")
+    assert min(chances.values()) < bound
     assert measured.linf == 2 and measured.scale == 2 * 2 / 0.2
     assert abs(sold[1] - 1000 * chances[1]) < 6.5 * math.sqrt(1000 * chances[1] * chances[2]) + 5
 
-print(
-    "\n4. The same question again: averaging answers would undo the noise, so it gets the same answer, free."
-)
+print("\n4. The same query again: averaging independent answers undoes the noise (section 3).")
 session = privsql.connect(grades, {"tables": {"df": {"columns": {"grade": {"values": GRADES}}}}})
-question = "SELECT COUNT(*) AS n FROM df WHERE grade = 'A'"
-answers = {session.query(question, epsilon=0.1).fetchall()[0][0] for _ in range(100)}
-print(f"   exact 100; 100 times privsql: {answers}, spent {session.budget.spent.epsilon}")
-assert len(answers) == 1 and session.budget.spent.epsilon == 0.1
+count = "SELECT COUNT(*) AS n FROM df WHERE grade = 'A'"
+repeats = theory.repeats_to_average(epsilon=0.1, confidence=0.999999)
+found = attacks.averaging(lambda: mechanisms.laplace(100, epsilon=0.1), times=repeats)
+print(f"   exact 100; the mean of {found.asked} independent answers at epsilon 0.1: {found.estimate:.2f}")
+print("   (some 1/epsilon^2 answers: so many go wrong one time in a million)")
+assert round(found.estimate) == 100
+found = attacks.averaging(lambda: session.query(count, epsilon=0.1).fetchall()[0][0], times=100)
+print(f"   {found.asked} times privsql: {found.distinct} answer, spent {session.budget.spent.epsilon}")
+assert found.distinct == 1 and session.budget.spent.epsilon == 0.1

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 import privsql
-from privsql import mechanisms
+from privsql import mechanisms, theory
 
 print("1. Neighbours: one person's row is replaced, or comes and goes.")
 for neighbours, claim in (("replace-one", 2), ("add-remove", 1)):
@@ -101,10 +101,28 @@ print(
 )
 chances = mechanisms.permute_and_flip_probabilities(revenue, epsilon=1, sensitivity=Fraction(99, 100))
 for t in (1, 3):
-    regret = 2 * 0.99 * (math.log(99) + t)
+    confidence = 1 - math.exp(-t)
+    regret = theory.selection_regret(candidates=99, epsilon=1, sensitivity=0.99, confidence=confidence)
     missed = sum(chance for price, chance in chances.items() if best - revenue[price] > regret)
     print(
         f"   check: the regret is above 2 Delta (ln d + {t})/epsilon = {regret:.1f} "
         f"with probability {missed:.2%}, at most {math.exp(-t):.2%}"
     )
     assert missed <= math.exp(-t)
+mean = sum(chance * float(best - revenue[price]) for price, chance in chances.items())
+most = theory.expected_regret(candidates=99, epsilon=1, sensitivity=0.99)
+print(f"   check: the mean regret is {mean:.2f}, at most 2 Delta ln(d)/epsilon = {most:.2f}")
+assert mean <= most
+rows = theory.rows_to_select(candidates=100, within=0.05, epsilon=1)
+print(f"   the most common of 100 conditions, to within 5% of the people: {rows} people suffice")
+
+print("\n6. The same over all prices from 0 to 1, by the continuous exponential mechanism.")
+edges = [Fraction(cent, 100) for cent in range(101)]
+scores = [
+    edge * sum(x >= edge for x in offers) for edge in edges[:-1]
+]  # of [edge, edge + 0.01), sold at edge
+price = mechanisms.exponential_interval(edges, scores, epsilon=1, sensitivity=1)
+chances = mechanisms.exponential_interval_probabilities(edges, scores, epsilon=1, sensitivity=1)
+good = sum(chance for chance, score in zip(chances, scores, strict=True) if score > best - 15)
+print(f"   price {price:.6f}; with probability {good:.2%} it makes at most 15 less than the best")
+assert good > 1 - theory.selection_failure(candidates=100, regret=15, epsilon=1)

@@ -1,81 +1,78 @@
-"""Note 003: SmallDB, a small table that answers all queries at once, at toy scale; VC dimension; sparse
-vector.
-"""
+"""Notes 000 and 003: SmallDB, a small table that answers all queries at once; VC dimension; sparse vector."""
 
 import itertools
-import math
 from fractions import Fraction
 
 import numpy as np
 
-from privsql import mechanisms
+from privsql import mechanisms, theory
 
 # People are smokers or not, over 30 or not: four kinds. The queries are all 16 sets of kinds.
-KINDS, ROWS, EPSILON, ALPHA, BETA = 4, 2000, 1.0, 0.25, 0.05
-queries = np.array(list(itertools.product((0, 1), repeat=KINDS)))
-exact = np.array([900, 150, 610, 340])  # how many of each kind there are
-
-print(f"1. There is a small table with error at most {ALPHA} on all {len(queries)} queries (theorem 5).")
-small = math.ceil(math.log(2 * len(queries) + 1) / (2 * ALPHA**2))
-tables = [
-    np.diff((-1, *cuts, small + KINDS - 1)) - 1
-    for cuts in itertools.combinations(range(small + KINDS - 1), KINDS - 1)
-]
-true = queries @ exact
-scores = [
-    -Fraction(int(np.abs(small * true - ROWS * (queries @ each)).max()), small * ROWS) for each in tables
-]
-best = float(-max(scores))
-print(f"   of {small} rows each there are {len(tables)} tables; the best has error {best:.4f}")
-assert best <= ALPHA
+counts = {"young smoker": 900, "young": 150, "old smoker": 610, "old": 340}
+queries = list(itertools.product((0, 1), repeat=4))
+ROWS, EPSILON, ALPHA = sum(counts.values()), 1.0, 0.25
 
 print(
-    f"\n2. The exponential mechanism chooses one, at epsilon {EPSILON:g}; "
-    "replacing a row moves a score by 1/n at most."
+    f"1. There is a small table with error at most {ALPHA} on all {len(queries)} queries"
+    " (claim 7, theorem 5)."
 )
-chosen = mechanisms.exponential(scores, epsilon=EPSILON, sensitivity=Fraction(1, ROWS))
-error = float(-scores[chosen])
-bound = ALPHA + 2 * (math.log(len(tables)) + math.log(1 / BETA)) / (EPSILON * ROWS)
-print(
-    f"   chosen: {tables[chosen].tolist()} of {small} rows, for {exact.tolist()} of {ROWS}; "
-    f"largest error {error:.4f}"
-)
-chances = mechanisms.exponential_probabilities(scores, epsilon=EPSILON, sensitivity=Fraction(1, ROWS))
-missed = sum(chance for chance, score in zip(chances, scores, strict=True) if -score > bound)
-mean = sum(chance * float(-score) for chance, score in zip(chances, scores, strict=True))
-print(
-    f"   check: the error is above {bound:.4f} (proposition 6) with probability {missed:.1e}, "
-    f"at most {BETA}; its mean is {mean:.4f}"
-)
-assert missed <= BETA
+small = mechanisms.smalldb(counts, queries, epsilon=EPSILON, within=ALPHA)
+print(f"   of {small.rows} rows each there are {small.candidates} candidate tables")
+chances = mechanisms.smalldb_probabilities(counts, queries, epsilon=EPSILON, within=ALPHA)
+print(f"   the probability of each is known; the most likely has {max(chances.values()):.1%}")
+assert small.rows == theory.small_table_rows(within=ALPHA, queries=16) == 28
+assert len(chances) == small.candidates == theory.candidate_tables(universe=4, rows=small.rows)
 
 print(
-    "\n3. The same 16 answers with independent Laplace noise: l1 is 16/n, "
-    "and the error grows with the number of queries."
+    f"\n2. The exponential mechanism chooses one, at epsilon {EPSILON:g}; a row moves a score by 1/n at most."
 )
-noisy = mechanisms.laplace(
-    [Fraction(int(each), ROWS) for each in true], epsilon=EPSILON, sensitivity=Fraction(16, ROWS)
-)
+print(f"   chosen: {small.table}")
+print(f"   its share of smokers is {small.answers[queries.index((1, 0, 1, 0))]:.3f}, exactly {1510 / ROWS}")
+bounds = small.bounds
+print(f"   largest error {small.error(counts):.4f} (which only the owner may compute)")
+print(f"   the best table: at most {bounds.claim_7:.3f} (claim 7); the chosen one, with 95% confidence:")
+print(f"   {bounds.proposition_6:.3f} (proposition 6); for the best number of rows {bounds.theorem_7:.3f}")
 print(
-    f"   largest error {np.abs(np.array(noisy) - true / ROWS).max():.4f}; "
-    "SmallDB's grows with their logarithm"
+    f"   (theorem 7, closed form) and {bounds.theorem_11:.3f} (theorem 11, VC dimension {bounds.dimension})"
 )
+assert bounds.claim_7 <= ALPHA
+assert small.error(counts) <= 2 * bounds.proposition_6
+rows = theory.smalldb_rows_needed(within=0.1, universe=4, queries=16, epsilon=EPSILON)
+print(f"   theorem 7, solved: {rows} people suffice for an error of 10%")
 
-print("\n4. The VC dimension of the queries is at most log2 of their number (lemma 10).")
-shattered = max(
-    size
-    for size in range(KINDS + 1)
-    for points in itertools.combinations(range(KINDS), size)
-    if len({tuple(row) for row in queries[:, list(points)].tolist()}) == 2**size
-)
-print(f"   dimension {shattered}, log2 {math.log2(len(queries)):g}")
-assert shattered <= math.log2(len(queries))
+print("\n3. The same 16 answers with independent Laplace noise: l1 is 16/n, as it grows with the queries.")
+true = [Fraction(sum(c for c, q in zip(counts.values(), query, strict=True) if q), ROWS) for query in queries]
+noisy = mechanisms.laplace(true, epsilon=EPSILON, sensitivity=Fraction(16, ROWS))
+worst = max(abs(a - b) for a, b in zip(noisy, true, strict=True))
+print(f"   largest error {float(worst):.4f}; SmallDB's grows with the logarithm of the number of queries")
+
+print("\n4. Shattering, and the VC dimension of the queries: at most log2 of their number (lemma 10).")
+planes = theory.HalfPlanes()
+for what, points in (
+    ("two points", [(0, 0), (1, 2)]),
+    ("three points", [(0, 0), (1, 0), (0, 1)]),
+    ("three points on a line", [(0, 0), (1, 1), (2, 2)]),
+    ("a quadrilateral", [(0, 0), (1, 0), (1, 1), (0, 1)]),
+):
+    print(f"   half-planes shatter {what}: {theory.shatters(planes, points)}")
+dimensions = {
+    "all sets of 4 kinds": theory.vc_dimension(queries),
+    "intervals": theory.vc_dimension(theory.Intervals()),
+    "half-planes": theory.vc_dimension(planes),
+    "rectangles": theory.vc_dimension(theory.Rectangles(2)),
+    "conjunctions of 5 variables": theory.vc_dimension(theory.Conjunctions(5)),
+}
+print("  ", ", ".join(f"{name} {dimension}" for name, dimension in dimensions.items()))
+assert list(dimensions.values()) == [4, 2, 3, 4, 5]
 
 print(
-    "\n5. Sparse vector: of 500 counts asked one after the other, "
-    "the first that reaches 1000, for one epsilon."
+    "\n5. Sparse vector: of 500 counts asked one after the other, the first that reach 1000, for one epsilon."
 )
-stream = (int(count) for count in [*np.arange(400) % 60, 1900, *np.arange(99)])
+stream = [int(count) for count in [*np.arange(400) % 60, 1900, *np.arange(99)]]
 found = mechanisms.above_threshold(stream, threshold=1000, epsilon=1.0)
 print(f"   exact: number 400; privsql: number {found}")
 assert found == 400
+stream[100] = stream[450] = 2500
+several = mechanisms.above_threshold(stream, threshold=1200, epsilon=1.0, count=3)
+print(f"   the first three: {several}, all of them paid for in advance")
+assert several == [100, 400, 450]

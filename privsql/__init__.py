@@ -22,7 +22,7 @@ from privsql.policy import Policy
 from privsql.request import Request
 
 if TYPE_CHECKING:
-    from privsql import mechanisms
+    from privsql import attacks, mechanisms, teaching, theory
     from privsql.mechanisms import rows_needed
     from privsql.planning.composed_plan import AnyPlan as Plan
     from privsql.results.composed_answer import AnyAnswer as Answer
@@ -49,9 +49,12 @@ __all__ = [
     "SourceError",
     "SqlError",
     "UnknownName",
+    "attacks",
     "connect",
     "mechanisms",
     "rows_needed",
+    "teaching",
+    "theory",
 ]
 
 # What needs DuckDB and sqlglot is imported when it is first used, so that `import privsql` stays cheap.
@@ -64,9 +67,12 @@ _LATER = {
 }
 
 
+_ROOMS = ("attacks", "mechanisms", "teaching", "theory")
+
+
 def __getattr__(name: str) -> Any:
-    if name == "mechanisms":
-        return import_module("privsql.mechanisms")
+    if name in _ROOMS:
+        return import_module(f"privsql.{name}")
     if name in _LATER:
         module, known = _LATER[name]
         return getattr(import_module(module), known)
@@ -74,4 +80,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER, "mechanisms"})
+    return sorted({*globals(), *_LATER, *_ROOMS})

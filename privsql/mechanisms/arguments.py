@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,9 +12,8 @@ import numpy as np
 import pandas as pd
 
 from privsql.errors import ArgumentError
-from privsql.policy.checks import delta_of, epsilon_of
+from privsql.theory.checked import exact, no_numbers
 
-_MOST_DIGITS = 10_000  # of a Decimal: fractions with many more are slow
 _INT64 = np.iinfo(np.int64)
 _GREATEST_FLOAT = float(np.finfo(np.float64).max)
 
@@ -74,44 +72,11 @@ def numbers(given: object, what: str) -> Numbers:
         case _ if is_one(given):
             listed = [given]
         case _:
-            raise _no_numbers(what)
+            raise no_numbers(what)
     if not listed:
         raise ArgumentError("argument-numbers", f"there are no {what}s", f"pass at least one {what}")
     whole = all(isinstance(each, (int, np.integer)) for each in listed)
     return Numbers([exact(each, what) for each in listed], whole, given)
-
-
-def exact(value: object, what: str) -> Fraction:
-    """One finite number, exactly: a float is the binary fraction that it stores."""
-    match value:
-        case bool() | np.bool():
-            raise _no_numbers(what)
-        case int() | np.integer():
-            return Fraction(int(value))
-        case Fraction():
-            return value
-        case float() | np.floating() if math.isfinite(value):
-            return Fraction(*value.as_integer_ratio())
-        case Decimal() if value.is_finite() and (not value or abs(value.adjusted()) <= _MOST_DIGITS):
-            return Fraction(value)
-    raise _no_numbers(what)
-
-
-def positive(value: object) -> Fraction:
-    """A sensitivity. A float counts as what is written or what is stored, whichever is more: 0.7 is stored as
-    slightly less.
-    """
-    try:
-        number = exact(value, "sensitivity")
-    except ArgumentError:
-        number = Fraction(0)
-    if number <= 0:
-        raise ArgumentError(
-            "argument-sensitivity",
-            "the sensitivity must be a positive, finite number",
-            "state how far one person can move a score or the values, such as sensitivity=1",
-        )
-    return max(number, Fraction(repr(float(value)))) if isinstance(value, float) else number
 
 
 def moves(monotone: object) -> int:
@@ -125,29 +90,6 @@ def moves(monotone: object) -> int:
     return 1 if monotone else 2
 
 
-def epsilon_given(value: object) -> Fraction:
-    return epsilon_of(_decimal(value, "argument-epsilon", "epsilon=1.0"))
-
-
-def delta_given(value: object) -> Fraction:
-    delta = delta_of(_decimal(value, "argument-delta", "delta=1e-6"))
-    if delta == 0:
-        raise ArgumentError(
-            "argument-delta", "Gaussian noise needs a delta above 0", "try delta=1e-6, or use laplace"
-        )
-    return delta
-
-
-def level_given(value: object) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float, np.floating))
-        or not 0.0 < float(value) < 1.0
-    ):
-        raise ArgumentError("argument-level", "a level must be strictly between 0 and 1", "try 0.95")
-    return float(value)
-
-
 def as_float(number: Fraction) -> float:
     """The nearest float, or the greatest one for what is beyond it."""
     try:
@@ -156,23 +98,7 @@ def as_float(number: Fraction) -> float:
         return _GREATEST_FLOAT if number > 0 else -_GREATEST_FLOAT
 
 
-def _decimal(value: object, code: str, example: str) -> object:
-    if not isinstance(value, Decimal):
-        return value
-    if not value.is_finite() or (value and abs(value.adjusted()) > _MOST_DIGITS):
-        raise ArgumentError(code, "this must be a finite number", f"try {example}")
-    return Fraction(value)
-
-
 def _array(made: list[Any]) -> Any:
     if isinstance(made[0], int):
         return np.array([min(max(each, _INT64.min), _INT64.max) for each in made], dtype=np.int64)
     return np.array(made, dtype=np.float64)
-
-
-def _no_numbers(what: str) -> ArgumentError:
-    return ArgumentError(
-        "argument-numbers",
-        f"every {what} must be a finite number",
-        "pass int, float, Fraction or Decimal; remove or replace NaN, None and infinities first",
-    )

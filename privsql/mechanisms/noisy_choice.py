@@ -13,10 +13,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privsql.errors import ArgumentError, did_you_mean
-from privsql.mechanisms.arguments import Numbers, epsilon_given, exact, is_one, moves, numbers, positive
-from privsql.noise.plain import first_above, laplace_max
+from privsql.mechanisms.arguments import Numbers, is_one, moves, numbers
+from privsql.noise.plain import laplace_max, those_above, threshold_rates
 from privsql.noise.randomness import Randomness, SystemRandomness
+from privsql.noise.samplers import LEAST_RATE
 from privsql.noise.selection import select_fraction
+from privsql.theory.checked import epsilon_given, exact, positive, whole
 
 Noise = Literal["exponential", "laplace", "gumbel"]
 
@@ -126,11 +128,17 @@ def _scores(scores: Any) -> Numbers:
 
 
 def above_threshold(
-    values: Iterable[Any], threshold: Any, epsilon: Any, sensitivity: Any = 1, monotone: bool = False
+    values: Iterable[Any],
+    threshold: Any,
+    epsilon: Any,
+    sensitivity: Any = 1,
+    monotone: bool = False,
+    count: int | None = None,
 ) -> Any:
-    """Find the first value that is, with noise, at least the threshold: the sparse vector technique.
+    """Find the first value that is, with noise, at least the threshold, or the first `count`: the sparse
+    vector technique.
 
-    Values are taken one at a time, and none after the first above, so an iterator may compute them lazily.
+    Values are taken one at a time, and none after the last one found, so an iterator may compute them lazily.
 
     Arguments:
         values: any number of values, in order: a dict, a Series or any iterable.
@@ -138,9 +146,12 @@ def above_threshold(
         epsilon: the result is epsilon-private, however many values there are.
         sensitivity: the most that one person can change any value.
         monotone: whether one person always changes all values in the same direction.
+        count: how many values to find at most. All of them are paid for at once, by epsilon: the noise on the
+            threshold has scale sensitivity/e1, that on a value 2 count sensitivity/e2, e1 + e2 = epsilon.
 
     Returns:
         The label of that value in a dict or Series, its index in anything else; None if no value is above.
+        With `count`, a list of labels or indices, in order.
 
     Raises:
         ArgumentError: a value is not a finite number, or another argument is out of range.
@@ -149,25 +160,42 @@ def above_threshold(
         >>> from privsql import mechanisms
         >>> mechanisms.above_threshold([4, 9, 2000, 3], threshold=1000, epsilon=1.0)
         2
+        >>> mechanisms.above_threshold([4, 9000, 7, 8000, 9000], threshold=1000, epsilon=1.0, count=2)
+        [1, 3]
     """
-    return _first(values, threshold, epsilon, sensitivity, monotone, SystemRandomness())
+    wanted = 1 if count is None else whole(count, "count", "argument-count")
+    found = _above(values, threshold, epsilon, sensitivity, monotone, wanted, SystemRandomness())
+    return found if count is not None else next(iter(found), None)
 
 
-def _first(
-    values: Iterable[Any], threshold: Any, epsilon: Any, sensitivity: Any, monotone: bool, source: Randomness
-) -> Any:
+def _above(
+    values: Iterable[Any],
+    threshold: Any,
+    epsilon: Any,
+    sensitivity: Any,
+    monotone: bool,
+    count: int,
+    source: Randomness,
+) -> list[Any]:
     loss, linf, bar = epsilon_given(epsilon), positive(sensitivity), exact(threshold, "threshold")
-    factor = moves(monotone)
+    by_one = moves(monotone) == 1
     if is_one(values) or isinstance(values, (str, bytes, Set)) or not isinstance(values, Iterable):
         raise ArgumentError("argument-numbers", "values must be a list or another iterable", "try [3, 5, 2]")
+    if threshold_rates(loss, by_one, count)[1] < LEAST_RATE:
+        raise ArgumentError(
+            "argument-count",
+            "the noise for so small an epsilon and so many values to find does not fit into 64 bits",
+            "find fewer, or choose a larger epsilon",
+        )
     labels: Any = None
     match values:
         case Mapping():
             labels, values = list(values), values.values()
         case pd.Series():
             labels, values = values.index, values.tolist()
-    index = first_above((exact(value, "value") for value in values), bar, loss, linf, factor == 1, source)
-    return index if index is None or labels is None else labels[index]
+    exact_values = (exact(value, "value") for value in values)
+    found = those_above(exact_values, bar, loss, linf, by_one, count, source)
+    return [index if labels is None else labels[index] for index in found]
 
 
 def exponential_probabilities(scores: Any, epsilon: Any, sensitivity: Any = 1, monotone: bool = False) -> Any:

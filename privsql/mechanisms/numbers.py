@@ -6,9 +6,10 @@ from fractions import Fraction
 from typing import Any
 
 from privsql.errors import ArgumentError
-from privsql.mechanisms.arguments import Numbers, as_float, delta_given, epsilon_given, numbers, positive
+from privsql.mechanisms.arguments import Numbers, as_float, numbers
 from privsql.noise import plain
 from privsql.noise.randomness import Randomness, SystemRandomness
+from privsql.theory.checked import delta_given, epsilon_given, positive
 
 
 def laplace(values: Any, epsilon: Any, sensitivity: Any = 1) -> Any:

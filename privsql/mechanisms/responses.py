@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privsql.errors import ArgumentError
-from privsql.mechanisms.arguments import epsilon_given, level_given
 from privsql.noise.plain import flip
 from privsql.noise.randomness import Randomness, SystemRandomness
 from privsql.privacy.flips import share_estimate, share_interval
+from privsql.theory.checked import epsilon_given, level_given
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +72,96 @@ def randomised_response(bits: Any, epsilon: Any) -> RandomisedResponse:
         3
     """
     return _respond(bits, epsilon, SystemRandomness())
+
+
+@dataclass(frozen=True, eq=False)
+class RandomisedColumns:
+    """What everybody answered to several questions. All answers of one person together are epsilon-private.
+
+    Example:
+        >>> from privsql import mechanisms
+        >>> likes = {"apple": [1, 0, 0] * 3000, "orange": [1, 1, 0] * 3000}
+        >>> responses = mechanisms.randomised_columns(likes, epsilon=4.0)
+        >>> sorted(responses.estimates), responses["apple"].epsilon
+        (['apple', 'orange'], 2.0)
+    """
+
+    columns: Mapping[Any, RandomisedResponse]
+    loss: Fraction
+
+    def __getitem__(self, column: Any) -> RandomisedResponse:
+        return self.columns[column]
+
+    @property
+    def epsilon(self) -> float:
+        return float(self.loss)
+
+    @property
+    def estimates(self) -> dict[Any, float]:
+        """The estimated share of ones in each column."""
+        return {name: each.estimate for name, each in self.columns.items()}
+
+    def intervals(self, level: float = 0.95) -> dict[Any, tuple[float, float]]:
+        """Intervals that contain all true shares at once with at least this probability (union bound).
+
+        Raises ArgumentError unless 0 < level < 1.
+        """
+        each_level = 1.0 - (1.0 - level_given(level)) / len(self.columns)
+        return {name: each.interval(each_level) for name, each in self.columns.items()}
+
+
+def randomised_columns(table: Any, epsilon: Any) -> RandomisedColumns:
+    """Randomised response to k questions at once: each of a person's k bits at epsilon/k (note 001).
+
+    Arguments:
+        table: a DataFrame, a dict of lists, or a two-dimensional array or list, with a row for each person
+            and a column of 0 and 1 for each question.
+        epsilon: all of a person's answers together are epsilon-private.
+
+    Returns:
+        A RandomisedColumns: a RandomisedResponse for each column, and intervals for all of them at once.
+
+    Raises:
+        ArgumentError: the columns are not bits, not equally long, or epsilon is out of range.
+
+    Example:
+        >>> from privsql import mechanisms
+        >>> responses = mechanisms.randomised_columns([[0, 1], [1, 1], [0, 0]], epsilon=1.0)
+        >>> responses[0].answers.size, responses[1].epsilon
+        (3, 0.5)
+    """
+    return _respond_columns(table, epsilon, SystemRandomness())
+
+
+def _respond_columns(table: Any, epsilon: Any, source: Randomness) -> RandomisedColumns:
+    loss, bits = epsilon_given(epsilon), {name: _bits(column) for name, column in _columns(table).items()}
+    if not bits or len({column.size for column in bits.values()}) > 1:
+        raise ArgumentError(
+            "argument-numbers",
+            "the table must have a column of bits for each question, all equally long",
+            'try {"apple": [0, 1], "orange": [1, 1]}',
+        )
+    each_loss = loss / len(bits)
+    answers = {name: flip(column, each_loss, source) for name, column in bits.items()}
+    for column in answers.values():
+        column.setflags(write=False)
+    responses = {name: RandomisedResponse(column, each_loss) for name, column in answers.items()}
+    return RandomisedColumns(MappingProxyType(responses), loss)
+
+
+def _columns(table: Any) -> dict[Any, Any]:
+    match table:
+        case pd.DataFrame():
+            return {name: table.iloc[:, place] for place, name in enumerate(table.columns)}
+        case Mapping():
+            return dict(table)
+        case np.ndarray() if table.ndim == 2:
+            return dict(enumerate(table.T))
+        case list() | tuple() if table and all(isinstance(row, (list, tuple)) for row in table):
+            widths = {len(row) for row in table}
+            return dict(enumerate(zip(*table))) if len(widths) == 1 else {}
+        case _:
+            return {}
 
 
 def _respond(bits: Any, epsilon: Any, source: Randomness) -> RandomisedResponse:

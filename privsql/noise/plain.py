@@ -28,8 +28,7 @@ from privsql.privacy.gaussian import least_variance
 _GRID_BITS = 20
 _MOST_GRID_BITS = 30  # at the smallest epsilon the rate is still above 2^-52
 _HALF = Fraction(1, 2)
-# the threshold's share of epsilon; close to 1/(1 + 4^(1/3)), which minimizes 1/e1^2 + 4/e2^2
-_THRESHOLD_SHARE = Fraction(5, 13)
+_SHARE_STEPS = 5  # e2 : e1 is a multiple of a fifth, whatever floats make of a power
 _BATCH = 64
 
 
@@ -115,41 +114,49 @@ def laplace_max(
     return select(exact_places, epsilon / ((1 if monotone else 2) << _GRID_BITS), "laplace", source)
 
 
-def first_above(
+def those_above(
     exact_values: Iterable[Fraction],
     threshold: Fraction,
     epsilon: Fraction,
     linf: Fraction,
     monotone: bool,
+    count: int,
     source: Randomness,
-) -> int | None:
-    """The index of the first value that reaches the threshold, both with noise, or None; later values are not
-    looked at.
+) -> Iterator[int]:
+    """The indices of the first `count` values that reach the threshold, all with noise; values after the last
+    of these are not looked at.
 
-    Values minus the threshold, v, are whole steps of a grid, m = 2^20 per sensitivity. i is returned iff v_j
-    + Y_j < Z for all j < i and v_i + Y_i >= Z, with Z and Y >= 0 geometric, P(Z = z) ~ exp(-e1 z/m), P(Y = y)
-    ~ exp(-e2 y/(2m)), where e1 + e2 = epsilon. Fix Y_j for j < i. On a neighbour every v moves by at most m,
-    so that wherever (z, y_i) gave i, (z + m, y_i + 2m) gives it there. The latter is exp(e1 + e2) times less
-    likely, and different pairs stay different: the probability of i changes by a factor of at most
-    exp(epsilon). For None, z + m alone suffices. If monotone, (z + m, y_i + m) suffices where all v rise and
-    (z, y_i + m) where all fall, so Y has P(Y = y) ~ exp(-e2 y/m). Z and Y are only ever shifted upwards and
-    need no negative half: half the variance of the textbook's Laplace noise. A constant is added, so that the
-    noise has mean 0.
+    Values less the threshold, v, are whole steps of a grid, m = 2^20 to a sensitivity. Value i is above iff
+    v_i + Y_i >= Z, with Z and Y >= 0 geometric, P(Z = z) ~ exp(-e1 z/m), P(Y = y) ~ exp(-e2 y/(2cm)), where
+    c = count and e1 + e2 = epsilon. There is one Z for all. An outcome says which values are above, c of them
+    at most. Given Z = z it has the probability of the product of P(v_i + Y_i < z) over those below and of
+    P(v_i + Y_i >= z) over those above. On a neighbour every v moves by at most m. Put z + m for z: that is
+    exp(e1) times less likely; no factor of those below falls; and those above need y + 2m for y, which is
+    exp(e2/c) times less likely for each. So the outcome is at most exp(e1 + c e2/c) = exp(epsilon) times less
+    likely. If monotone, z + m and y + m will do where all v rise, z and y + m where all fall; so Y has
+    P(Y = y) ~ exp(-e2 y/(cm)). Z and Y are only ever shifted upwards, and need no other half: half the
+    variance of the textbook's Laplace noise. A constant is added, so that the noise has mean 0.
     """
-    of_threshold, of_value = _rates(epsilon, monotone)
+    of_threshold, of_value = threshold_rates(epsilon, monotone, count)
     exact_steps = (floor((value - threshold) / linf * 2**_GRID_BITS) for value in exact_values)
     bar = int(geometric(of_threshold, 1, source)[0]) + comparison_shift(of_threshold, of_value)
+    left = count
     for index, (exact_step, noise) in enumerate(zip(exact_steps, _noises(of_value, source), strict=False)):
         if exact_step + noise >= bar:
-            return index
-    return None
+            yield index
+            left -= 1
+            if not left:
+                return
 
 
-def _rates(epsilon: Fraction, monotone: bool) -> tuple[Fraction, Fraction]:
-    """The rates of the noise on the threshold and on each value."""
-    if monotone:
-        return epsilon / (2 << _GRID_BITS), epsilon / (2 << _GRID_BITS)
-    return epsilon * _THRESHOLD_SHARE / 2**_GRID_BITS, epsilon * (1 - _THRESHOLD_SHARE) / (2 << _GRID_BITS)
+def threshold_rates(epsilon: Fraction, monotone: bool, count: int) -> tuple[Fraction, Fraction]:
+    """Of the noise on the threshold and on each value. e1 : e2 is next to 1 : (2c)^(2/3), or 1 : c^(2/3) if
+    monotone, which makes 1/e1^2 + (2c/e2)^2 least (Lyu, Su, Li 2017): 5 : 8 and 1 : 1 for c = 1.
+    """
+    moves = (1 if monotone else 2) * count
+    of_values = Fraction(round(_SHARE_STEPS * moves ** (2.0 / 3.0)), _SHARE_STEPS)
+    per_step = epsilon / (1 + of_values) / 2**_GRID_BITS
+    return per_step, per_step * of_values / moves
 
 
 def comparison_shift(of_threshold: Fraction, of_value: Fraction) -> int:

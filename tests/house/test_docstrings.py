@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql import mechanisms, policy
+from privsql import attacks, mechanisms, policy, teaching, theory
 
 
 def alternatives(public: Any) -> list[Any]:
@@ -22,7 +22,13 @@ def alternatives(public: Any) -> list[Any]:
 
 
 COMPLETE = [
-    *(getattr(mechanisms, name) for name in mechanisms.__all__ if name != "RandomisedResponse"),
+    *(
+        getattr(module, name)
+        for module in (attacks, mechanisms, theory)
+        for name in module.__all__
+        if name[0].islower()
+    ),
+    teaching.noisy_max,
     policy.load_policy,
 ]
 PUBLIC = [
@@ -33,7 +39,12 @@ PUBLIC = [
         for name in module.__all__
         for each in alternatives(getattr(module, name))
     ),
-    mechanisms.RandomisedResponse,
+    *(
+        getattr(module, name)
+        for module in (attacks, mechanisms, theory)
+        for name in module.__all__
+        if name[0].isupper()
+    ),
 ]
 
 

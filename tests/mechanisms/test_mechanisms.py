@@ -17,7 +17,7 @@ from scipy import stats
 
 import privsql
 from privsql import mechanisms
-from privsql.mechanisms.noisy_choice import _choose, _first
+from privsql.mechanisms.noisy_choice import _above, _choose
 from privsql.mechanisms.numbers import _gaussian, _laplace
 from privsql.mechanisms.responses import _respond
 from privsql.noise import plain
@@ -344,7 +344,7 @@ POINTS = 20_000
 @cache
 def above_law(values, threshold, epsilon, monotone=False):
     """P(index) for each value and P(None), at sensitivity 1; summed over the threshold's noise in POINTS strides."""
-    rates = plain._rates(Fraction(epsilon), monotone)
+    rates = plain.threshold_rates(Fraction(epsilon), monotone, 1)
     of_threshold, of_value = map(float, rates)
     stride = 60 / of_threshold / POINTS
     noise = (np.arange(POINTS) + 0.5) * stride
@@ -376,8 +376,8 @@ def test_above_threshold_is_private(epsilon, monotone):
 @pytest.mark.slow
 def test_above_threshold_follows_its_law():
     source, values = Buffered(), (4, Fraction(1, 2), 7.5, -2)
-    found = [_first(values, Decimal(6), 2, 1, False, source) for _ in range(2500)]
-    counts = np.bincount([4 if each is None else each for each in found], minlength=5)
+    found = [_above(values, Decimal(6), 2, 1, False, 1, source) for _ in range(2500)]
+    counts = np.bincount([each[0] if each else 4 for each in found], minlength=5)
     assert p_value(counts, above_law(values, 6, 2)) > FALSE_ALARM
     for wrong in (0.7, 1.5):
         assert p_value(counts, above_law(values, 6, 2 * wrong)) < FALSE_ALARM

@@ -49,6 +49,15 @@ def p_value(counts: Any, chances: Any) -> float:
     return float(stats.chisquare(counts, chances * counts.sum()).pvalue)
 
 
+def without_rare(chances: Any, draws: int, expected: int = 50) -> Any:
+    """A matrix that adds up all cells met less often than expected, as chi-square does not hold for them: to be multiplied
+    with counts and chances."""
+    chances = np.asarray(chances)
+    rare = chances * draws < expected
+    kept = np.eye(len(chances))[~rare]
+    return np.vstack([kept, rare]) if rare.any() else kept
+
+
 def p_value_between(
     sample: Any, edges: Sequence[int], at_least: Sequence[float], expected: int = 50
 ) -> float:

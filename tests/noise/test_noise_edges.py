@@ -12,7 +12,7 @@ import privsql
 from privsql.noise.add_noise import _column_codes, add_noise
 from privsql.noise.gaussian_sampler import _cumulated, _law
 from privsql.noise.histograms import MOST, Histograms, histograms
-from privsql.noise.plain import first_above
+from privsql.noise.plain import those_above
 from privsql.noise.randomness import SystemRandomness
 from privsql.noise.runs import _Sum
 from privsql.noise.selection import select, select_each, select_fraction
@@ -63,11 +63,11 @@ def test_selection_refuses_no_scores_and_no_rate():
 def test_a_value_equal_to_the_threshold_is_above_it(monotone):
     """At so large an epsilon the noise is 0 but for a chance of 1e-20."""
     values = [Fraction(4), Fraction(5) - Fraction(1, 2**18), Fraction(5), Fraction(6)]
-    for some, first in ((values, 2), (values[:2], None), (values[3:], 0)):
-        assert (
-            first_above(some, Fraction(5), Fraction(2**21 * 200), Fraction(1), monotone, SystemRandomness())
-            == first
-        )
+    epsilon, source = Fraction(2**21 * 200), SystemRandomness()
+    for some, above in ((values, [2, 3]), (values[:2], []), (values[3:], [0])):
+        for count in (1, 2):
+            found = those_above(some, Fraction(5), epsilon, Fraction(1), monotone, count, source)
+            assert list(found) == above[:count]
 
 
 @pytest.mark.parametrize("bits", [96, 128, 400])

@@ -13,7 +13,7 @@ from typing import Any, assert_type
 import pandas as pd
 
 import privsql
-from privsql import mechanisms
+from privsql import attacks, mechanisms, theory
 from privsql.policy import ColumnPolicy, Policy, Share, TablePolicy, UnitPolicy, load_policy
 
 COUNT = "SELECT COUNT(*) AS n FROM visits WHERE age >= 65"
@@ -138,4 +138,22 @@ def outside_sql() -> None:
     assert_type(responses, mechanisms.RandomisedResponse)
     assert_type(responses.estimate, float)
     assert_type(responses.interval(0.9), tuple[float, float])
+    assert_type(
+        mechanisms.randomised_columns([[0, 1], [1, 1]], epsilon=1.0)[0], mechanisms.RandomisedResponse
+    )
+    small = mechanisms.smalldb([30, 70], [[0, 1]], epsilon=1.0, rows=4)
+    assert_type(small, mechanisms.SmallTable)
+    assert_type(small.bounds.theorem_11, float | None)
+    assert_type(mechanisms.auction([0.3, 0.8], epsilon=1.0), float)
+    assert_type(mechanisms.exponential_interval([0, 1, 2], [3, 4], epsilon=1.0), float)
+
+
+def theory_and_attacks() -> None:
+    """What reads no data, and what shows why noise is needed."""
+    assert_type(theory.rows_needed(within=0.05, epsilon=1.0), int)
+    assert_type(theory.smalldb_error(universe=4, rows=2000, epsilon=1.0, queries=16), float)
+    assert_type(theory.vc_dimension(theory.HalfPlanes()), int)
+    found = attacks.reconstruct(lambda subset: int(subset.sum()), 10, method="least-squares")
+    assert_type(found, attacks.Reconstruction)
+    assert_type(found.refused, bool)
     assert_type(privsql.rows_needed(within=0.05, epsilon=1.0), int)
