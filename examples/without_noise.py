@@ -1,4 +1,4 @@
-"""For owners: what answers give away without noise, and what privsql leaves of it. Four attacks on one table."""
+"""For owners: what answers give away without noise, and what privsql leaves of it, in four attacks."""
 
 import numpy as np
 import pandas as pd

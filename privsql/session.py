@@ -22,7 +22,7 @@ from privsql.planning.composed_plan import AnyPlan
 from privsql.policy import Policy, load_policy
 from privsql.policy.checks import analyst_of, epsilon_of, version_of
 from privsql.request import Request, takes
-from privsql.requests.auditing import AuditRequest, audit_plan
+from privsql.requests.auditing import AuditRequest, audit_plan, refuse_own_tables
 from privsql.requests.batches import answer_batch, stages_of
 from privsql.requests.composing import answer_composed, plan_composed
 from privsql.requests.explaining import budget_of, explain
@@ -168,6 +168,7 @@ class Session:
             >>> session.audit("SELECT COUNT(*) AS n FROM visits", epsilon=1.0, releases=1_000).held
             True
         """
+        refuse_own_tables(request, self._pipeline)
         # made-up tables have no copies, and no stored answers
         plan = self.plan(replace(request, prepared=False, fresh=True))
         return audit_plan(plan, request, self._pipeline)

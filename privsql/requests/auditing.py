@@ -27,15 +27,19 @@ class AuditRequest(Request):
     data: Any = argument(None, "tables to start from, as connect() takes them; never secret ones")
 
 
-def audit_plan(plan: AnyPlan, request: AuditRequest, pipeline: Pipeline) -> Audit:
-    """Try to break the promise of a plan on made-up tables, or on those that the request gives."""
-    engine, schema = pipeline.engine, pipeline.schema
-    if request.data is not None and engine.holds(request.data):
+def refuse_own_tables(request: AuditRequest, pipeline: Pipeline) -> None:
+    """Refuse to start from the private source itself. Call it before anything else is looked at."""
+    if request.data is not None and pipeline.engine.holds(request.data):
         raise ArgumentError(
             "argument-data",
             "data= is the private source itself, and rows that an audit finds are shown",
             "give tables that are made up or published, or leave it out",
         )
+
+
+def audit_plan(plan: AnyPlan, request: AuditRequest, pipeline: Pipeline) -> Audit:
+    """Try to break the promise of a plan on made-up tables, or on those that the request gives."""
+    engine, schema = pipeline.engine, pipeline.schema
     if isinstance(plan, ComposedPlan):
         raise Refused(
             "refused-several",

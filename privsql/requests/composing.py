@@ -38,12 +38,10 @@ from privsql.types import Kind, Type
 
 _MOST_EXAMPLES = 1_000
 # Refused however many parts a query has.
-_FINAL = frozenset(
-    f"refused-{each}"
-    for each in (
-        "aggregate currentdate dialect not-grouped recursive schema statement table-function tablesample type"
-    ).split()
-)
+_FINAL_KINDS = """
+aggregate currentdate dialect not-grouped pattern recursive schema statement table-function tablesample type
+"""
+_FINAL = frozenset(f"refused-{each}" for each in _FINAL_KINDS.split())
 _EXAMPLES: dict[Kind, Any] = {
     Kind.INTEGER: 1,
     Kind.DOUBLE: 1.0,

@@ -11,6 +11,7 @@ from functools import lru_cache
 from sqlglot import exp
 
 from privsql.sql import read
+from privsql.sql.parse.constants import NOTHING, Constants
 from privsql.sql.parse.gate import parse
 
 REMEMBERED = 512  # texts
@@ -21,12 +22,9 @@ def parsed_once() -> Iterator[None]:
     """Inside, whoever asks for the tree of a text gets the one that is there; refusals are worked out each time."""
     remembered = lru_cache(maxsize=REMEMBERED)(parse)
 
-    def of_texts(text: str, dialect: str) -> exp.Expr:
-        return (
-            remembered(text, dialect)
-            if isinstance(text, str) and isinstance(dialect, str)
-            else parse(text, dialect)
-        )
+    def of_texts(text: str, dialect: str, constants: Constants = NOTHING) -> exp.Expr:
+        plain = isinstance(text, str) and isinstance(dialect, str) and constants == NOTHING
+        return remembered(text, dialect) if plain else parse(text, dialect, constants)
 
     read.parse = of_texts
     try:

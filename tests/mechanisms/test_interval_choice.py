@@ -102,7 +102,7 @@ def test_a_narrow_part_that_is_best():
         ([0, 1], [math.nan], "argument-numbers"),
         ([0, 1], lambda x: None, "argument-numbers"),
     ],
-    ids=str,
+    ids=lambda each: "function" if callable(each) else str(each),
 )
 def test_refused(edges, scores, code):
     for call in (mechanisms.exponential_interval, mechanisms.exponential_interval_probabilities):

@@ -89,7 +89,7 @@ def test_explain_names_the_stored_counts(tmp_path):
         assert (
             "Scan the prepared number of units of each key in visits" in shown and "is not used" not in shown
         )
-        assert "Bound contributions: at most 2 keys a unit" in shown
+        assert "Bound contributions: at most 2 keys per unit" in shown
 
 
 def test_other_values_use_new_counts(tmp_path):

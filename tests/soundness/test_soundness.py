@@ -33,11 +33,11 @@ SLOW_CASES = int(os.environ.get("PRIVSQL_SOUNDNESS_CASES", "20000"))
 SLOW_UNITS = int(os.environ.get("PRIVSQL_SOUNDNESS_CASES", "20000"))
 
 
-def _assert_sound(report: Report) -> None:
+def _assert_sound(report: Report, moved: float = 0.25) -> None:
     print(report)
     assert not report.violations, "\n\n".join(report.violations[:5])
     assert report.acceptance > 0.6, f"too few queries are accepted: {report} {report.refusals}"
-    assert report.moved > 0.25 * report.cases, f"too few pairs move anything: {report}"
+    assert report.moved > moved * report.cases, f"too few pairs move anything: {report}"
     assert report.attained > 0.2 * report.accepted, f"the bounds are hardly tried: {report}"
 
 
@@ -67,13 +67,17 @@ def test_no_pair_of_units_exceeds_a_bound_at_length(shard: int) -> None:
 
 @pytest.mark.parametrize("shard", range(2))
 def test_no_pair_passes_a_bound_of_any_release_or_stage(shard: int) -> None:
-    _assert_sound(run(first=shard, cases=60, stride=2, kind="composed"))
+    _assert_sound(
+        run(first=shard, cases=60, stride=2, kind="composed"), moved=0.15
+    )  # constants of a second stage may leave no row
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_no_pair_passes_a_bound_of_any_release_or_stage_at_length(shard: int) -> None:
-    _assert_sound(run(first=FIRST + shard, cases=SLOW_CASES // SHARDS, stride=SHARDS, kind="composed"))
+    _assert_sound(
+        run(first=FIRST + shard, cases=SLOW_CASES // SHARDS, stride=SHARDS, kind="composed"), moved=0.15
+    )  # constants of a second stage may leave no row
 
 
 # -- what the generator covers ---------------------------------------------------------------------------------
