@@ -24,7 +24,9 @@ from privsql.request import Request
 if TYPE_CHECKING:
     from privsql import mechanisms
     from privsql.mechanisms import rows_needed
+    from privsql.planning.marginals.workload import marginals
     from privsql.planning.plan import Plan
+    from privsql.release.query_release import QueryRelease
     from privsql.results.answer import Answer
     from privsql.session import Session, connect
 
@@ -43,6 +45,7 @@ __all__ = [
     "Policy",
     "PolicyError",
     "PrivsqlError",
+    "QueryRelease",
     "Refused",
     "Request",
     "Session",
@@ -50,6 +53,7 @@ __all__ = [
     "SqlError",
     "UnknownName",
     "connect",
+    "marginals",
     "mechanisms",
     "rows_needed",
 ]
@@ -61,6 +65,8 @@ _LATER = {
     "Session": "privsql.session",
     "connect": "privsql.session",
     "rows_needed": "privsql.mechanisms",
+    "marginals": "privsql.planning.marginals.workload",
+    "QueryRelease": "privsql.release.query_release",
 }
 
 

@@ -18,9 +18,12 @@ from privsql.engines.base import Engine
 from privsql.engines.resource_limits import ResourceLimits, open_limited
 from privsql.errors import ArgumentError, Refused, no_more_arguments
 from privsql.noise.randomness import Randomness, SystemRandomness
+from privsql.planning.marginals.residual_plan import ResidualPlan
 from privsql.planning.plan import Plan
 from privsql.policy import Policy, load_policy
 from privsql.policy.checks import analyst_of, epsilon_of, version_of
+from privsql.release.query_release import QueryRelease
+from privsql.release.releases import ReleaseRequest, StoredReleases
 from privsql.request import Request, argument, takes
 from privsql.requests.batches import answer_batch, stages_of
 from privsql.requests.explaining import budget_of, explain
@@ -66,6 +69,7 @@ class Session:
     ) -> None:
         given = randomness or SystemRandomness(), notice or BoundingNotice(), version
         self._stages = Stages(engine, policy, ledger, analyst, *given)
+        self._releases = StoredReleases(self._stages)
 
     def ask(self, request: Request) -> Answer:
         """Answer a request: find the limits and ranges it leaves open, then plan, charge, run and add noise.
@@ -158,6 +162,25 @@ class Session:
         no_more_arguments(unknown, ("questions", "epsilon", "delta", "dialect", "show_all", "analyst"))
         stages, whole = stages_of(questions, epsilon, delta, dialect, show_all, analyst)
         return answer_batch(stages, whole, self._stages)
+
+    @takes(ReleaseRequest)
+    def release(self, request: ReleaseRequest) -> QueryRelease:
+        """Pay once for a workload of counts, and get what answers all of them, free, for ever.
+
+            release = session.release(privsql.marginals(["age", "state"]), "people", epsilon=1, delta=1e-6)
+            release.query("SELECT state, COUNT(*) AS n FROM people GROUP BY state"); release.df(["age"])
+
+        Asked for again, the stored release is returned, free. Raises what query() raises.
+        """
+        return self._releases.release(request)
+
+    @takes(ReleaseRequest)
+    def explain_release(self, request: ReleaseRequest) -> ResidualPlan:
+        """What release() would do, with the error of every marginal: reads no private data, spends nothing.
+
+        print(session.explain_release(privsql.marginals(["age", "state"]), "people", epsilon=1, delta=1e-6))
+        """
+        return self._releases.explain(request)
 
     def suggest_limits(
         self,

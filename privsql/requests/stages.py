@@ -7,10 +7,10 @@ Everything that answering takes is held here: the source, the policy, the ledger
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from privsql.algebra.relations import Question, Scan
 from privsql.answers.answer_file import AnswerFile
@@ -37,10 +37,12 @@ from privsql.progress import elapsed_time
 from privsql.requests.stage import Stage
 from privsql.results.answer import Answer
 from privsql.results.finish import computed_types, finish, public_answer
-from privsql.results.notices import BoundingNotice
+from privsql.results.notices import Bounded, BoundingNotice
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.parse.tokens import too_deep
 from privsql.sql.read import read
+
+Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Stages:
         version: str | None,
     ) -> None:
         self.engine, self.policy, self.ledger, self.analyst = engine, policy, ledger, analyst
-        self._randomness, self._notice, self._declared = randomness, notice, version
+        self.randomness, self._notice, self._declared = randomness, notice, version
         self.schema = engine.schema()
         self._stored = StoredAnswers(calculator().evaluate, self._shelf())
         self._last_catalogue: Catalogue | None = None
@@ -165,7 +167,7 @@ class Stages:
         """The plan with its price as the ledger counts it."""
         return replace(plan, rho=self.ledger.rho([each.event for each in released(plan.measurements)]))
 
-    def give_notice(self, plan: Plan) -> None:
+    def give_notice(self, plan: Bounded) -> None:
         """Warn, once, of limits that nobody declared; before anything is charged."""
         self._notice.give(plan)
 
@@ -241,10 +243,24 @@ class Stages:
         return self.analyst if stage.analyst is None else analyst_of(stage.analyst)
 
     def run(self, priced: Priced, charge: Charge) -> Answer:
-        """After the charge nothing but an answer or one fixed sentence comes out, and nothing exact stays."""
+        """Run what was charged, add noise, and store the answer."""
+        return self.after_charge(charge, lambda: self._answered(priced, charge))
+
+    def _answered(self, priced: Priced, charge: Charge) -> Answer:
+        plan, stage, engine = priced.plan, priced.stage, self.engine
+        version, asked = self.version(), stage.to_json()
+        exact = [engine.run(statement, plan.keys) for statement in plan.runs]
+        noisy = add_noise(plan, exact, self.randomness, lambda sql: engine.run(sql, plan.keys))
+        kept = Kept(charge.number, stage.text, charge.when, version, asked, lambda: (plan, noisy))
+        return finished(self._stored.keep(kept, combine=not stage.fresh))
+
+    def after_charge(self, charge: Charge, work: Callable[[], Outcome]) -> Outcome:
+        """Do what was charged. Nothing but its outcome or one fixed sentence comes out, and nothing exact
+        stays.
+        """
         try:
             with elapsed_time(), self.engine.question():
-                outcome = self._outcome(priced, charge)
+                outcome = _outcome(work)
                 if isinstance(outcome, BaseException):
                     raise outcome from None
                 return outcome
@@ -255,24 +271,20 @@ class Stages:
             self._stored.share(charge.number)
         raise KeyboardInterrupt("the query was interrupted; its charge stands")
 
-    def _outcome(self, priced: Priced, charge: Charge) -> Answer | BaseException:
-        """An answer, or what to raise.
 
-        An error raised here would keep the frames that hold what was read, and freeing them takes a time
-        that depends on the data.
-        """
-        plan, stage, engine = priced.plan, priced.stage, self.engine
-        try:
-            version, asked = self.version(), stage.to_json()
-            exact = [engine.run(statement, plan.keys) for statement in plan.runs]
-            noisy = add_noise(plan, exact, self._randomness, lambda sql: engine.run(sql, plan.keys))
-            kept = Kept(charge.number, stage.text, charge.when, version, asked, lambda: (plan, noisy))
-            return finished(self._stored.keep(kept, combine=not stage.fresh))
-        except Exception:  # noqa: BLE001 -- whatever it is, it may depend on data
-            return EngineError()
-        except BaseException as error:  # noqa: BLE001 -- Ctrl-C, SystemExit, a timeout that a signal raises
-            error.__context__ = error.__cause__ = None
-            return error.with_traceback(None)
+def _outcome(work: Callable[[], Outcome]) -> Outcome | BaseException:
+    """What comes of it, or what to raise.
+
+    An error raised here would keep the frames that hold what was read, and freeing them takes a time that
+    depends on the data.
+    """
+    try:
+        return work()
+    except Exception:  # noqa: BLE001 -- whatever it is, it may depend on data
+        return EngineError()
+    except BaseException as error:  # noqa: BLE001 -- Ctrl-C, SystemExit, a timeout that a signal raises
+        error.__context__ = error.__cause__ = None
+        return error.with_traceback(None)
 
 
 def _render(plan: Plan) -> None:

@@ -40,6 +40,7 @@ ROOMS = [
     "results",
     "audit",
     "requests",
+    "release",
     "session",
 ]
 TOP = ["mechanisms", "frame", "pandas", "drafting", "cli", "demo", "__main__", "__init__"]

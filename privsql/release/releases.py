@@ -1,0 +1,123 @@
+"""A workload of marginals goes in; it is planned, charged and measured, and a QueryRelease comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import KW_ONLY, dataclass, field, replace
+from fractions import Fraction
+
+from privsql.budget.ledger import Charge
+from privsql.budget.released import Released
+from privsql.engines.duckdb.calculator import calculator
+from privsql.errors import ArgumentError, BudgetError
+from privsql.noise.residual_noise import release_residuals
+from privsql.planning.marginals.plan_residuals import ResidualTask, plan_residuals
+from privsql.planning.marginals.residual_measurement import NOISE
+from privsql.planning.marginals.residual_plan import ResidualPlan
+from privsql.planning.marginals.workload import Marginals
+from privsql.planning.pricing import Offer
+from privsql.planning.public_look import PublicLook
+from privsql.policy.checks import delta_of, epsilon_of, limit_of
+from privsql.release.query_release import QueryRelease
+from privsql.release.residual_tables import ResidualTables
+from privsql.request import argument
+from privsql.requests.stages import Stages
+
+
+@dataclass(frozen=True)
+class ReleaseRequest:
+    """A workload over one table, and what it may cost.
+
+    `Session.release` and `Session.explain_release` take these arguments.
+    """
+
+    workload: Marginals = field(metadata={"help": "what privsql.marginals makes"})
+    table: str = field(metadata={"help": "the name of the table"})
+    epsilon: float | Fraction | None = argument(None, "the privacy loss of the whole release")
+    delta: float = argument(0.0, "the chance that the promise fails; above 0, as the noise is Gaussian")
+    _: KW_ONLY
+    max_groups: int | None = argument(None, "combinations of cells that one unit may be in")
+    max_rows: int | None = argument(None, "rows that one unit may have in one combination")
+
+    def offer(self) -> Offer:
+        """The price and the limits, after a check of every argument."""
+        if not isinstance(self.workload, Marginals):
+            problem = "a workload is made by privsql.marginals"
+            raise ArgumentError("argument-workload", problem, 'privsql.marginals(["age", "state"], ways=2)')
+        wanted = {"max_groups": self.max_groups, "max_rows": self.max_rows}
+        checked = {name: limit_of(value, name, "argument-limits") for name, value in wanted.items()}
+        limits = {name: value for name, value in checked.items() if value is not None}
+        return Offer(epsilon_of(self.epsilon), delta_of(self.delta), limits=limits)
+
+
+class StoredReleases:
+    """The releases of one session: a second request for the same is answered by the first, free."""
+
+    def __init__(self, stages: Stages) -> None:
+        self._stages = stages
+        self._kept: dict[Hashable, QueryRelease] = {}
+
+    def explain(self, request: ReleaseRequest) -> ResidualPlan:
+        """What a release would do, what errors to expect, and whether the budget allows it. Reads no data."""
+        with self._stages.snapshot():
+            plan = self._planned(request)
+            stored = self._key(plan) in self._kept
+            why = ""
+            try:
+                if not stored:
+                    self._stages.ledger.expect([[plan.measurement.event]], self._stages.analyst)
+            except BudgetError as refusal:
+                why = refusal.message
+            return replace(plan, stored=stored, refusal=why)
+
+    def release(self, request: ReleaseRequest) -> QueryRelease:
+        """The stored release of the same workload, or one that is charged and measured."""
+        stages = self._stages
+        with stages.snapshot():
+            plan = self._planned(request)
+            stored = self._kept.get(self._key(plan))
+            if stored is not None:
+                return stored.again()
+            stages.engine.check(plan.sql, stages.schema)
+            stages.give_notice(plan)
+            bill = [Released(NOISE, plan.what, plan.measurement.event)], plan.what
+            with stages.ledger.running([bill], stages.policy.neighbours, stages.analyst) as (charge,):
+                release = stages.after_charge(charge, lambda: self._measured(plan, charge))
+            self._kept[self._key(plan)] = release
+            return release
+
+    def _planned(self, request: ReleaseRequest) -> ResidualPlan:
+        stages, offer = self._stages, request.offer()
+        scan = stages.scan(request.table)
+        table = stages.schema.table(scan.table)
+        declared = stages.policy.table(scan.table)
+        columns = () if table is None else table.columns
+        enumerated = [
+            each.name
+            for each in columns
+            if each.labels is not None and declared.column(each.name).values is None
+        ]
+        engine = stages.engine
+        task = ResidualTask(
+            scan,
+            request.workload,
+            stages.policy.neighbours,
+            offer,
+            enumerated,
+            calculator().evaluate,
+            PublicLook(engine.read_public, engine.dialect),
+            engine.dialect,
+        )
+        plan = plan_residuals(task)
+        return replace(plan, rho=stages.ledger.rho([plan.measurement.event]))
+
+    def _key(self, plan: ResidualPlan) -> Hashable:
+        """What makes a release the same: what is counted, in which state of the data, and the noise."""
+        noise = plan.measurement.epsilon, plan.measurement.delta, tuple(plan.residuals.items())
+        return plan.sql, plan.columns, self._stages.version(), noise
+
+    def _measured(self, plan: ResidualPlan, charge: Charge) -> QueryRelease:
+        stages = self._stages
+        exact = stages.engine.run(plan.sql, plan.keys)
+        noisy = release_residuals(plan, exact, stages.randomness)
+        return QueryRelease(plan, ResidualTables(plan.measurement, noisy), stages, charge.when)
