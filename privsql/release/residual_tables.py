@@ -77,9 +77,7 @@ class ResidualTables:
             start = fitted_to_margins([self.shown(each) for each in smaller])
         if columns not in self.noisy:
             return start
-        towards = centred(start)
-        variance = float(self.measurement.variances[columns])
-        return start - towards + shrunk(self.residual(columns), towards, variance)
+        return shrunk(start, self.residual(columns), float(self.measurement.variances[columns]))
 
     def variance_of(self, columns: Columns, wanted: Floats) -> float:
         """The variance of the sum of `wanted` times the cells of the unbiased marginal."""

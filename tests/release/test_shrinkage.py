@@ -21,22 +21,41 @@ def test_no_table_of_counts_with_this_total_is_nearer(seed, total):
         assert ((found - table) ** 2).sum() <= ((between - table) ** 2).sum() + 1e-9
 
 
-def test_shrinking_goes_all_the_way_where_noise_explains_the_difference():
-    guess = np.zeros((4, 5))
-    assert shrunk(guess + 0.1, guess, variance=100.0) == pytest.approx(guess)
-    assert shrunk(guess, guess, variance=1.0) == pytest.approx(guess)
-    far = np.full((4, 5), 1e6)
-    assert shrunk(far, guess, variance=1.0) == pytest.approx(far)
+def test_what_noise_alone_explains_is_shrunk_away():
+    guess = np.full((4, 5), 50.0)
+    small = centred(np.random.default_rng(1).normal(0, 1, (4, 5)))
+    assert shrunk(guess, small, variance=100.0) == pytest.approx(guess, abs=0.1)
+    large = centred(np.random.default_rng(1).normal(0, 1e6, (4, 5)))
+    assert shrunk(guess, large, variance=1.0) == pytest.approx(guess + large, rel=1e-3)
+    assert shrunk(guess, 0 * large, variance=1.0) == pytest.approx(guess)
+
+
+def test_margins_of_the_guess_are_kept():
+    random = np.random.default_rng(3)
+    guess = random.gamma(1, 50, (3, 4, 2))
+    found = shrunk(guess, centred(random.normal(0, 30, (3, 4, 2))), variance=400.0)
+    for axis in range(3):
+        assert found.sum(axis=axis) == pytest.approx(guess.sum(axis=axis))
+
+
+def test_less_is_kept_of_what_is_measured_in_rare_cells():
+    random = np.random.default_rng(4)
+    guess = np.outer([1_000.0, 1_000.0, 1.0, 1.0], np.full(4, 0.25))
+    measured = np.array([centred(random.normal(0, 10, (4, 4))) for _ in range(200)])
+    moved = np.array([shrunk(guess, each, variance=50.0) - guess for each in measured])
+    kept = np.abs(moved).mean(axis=(0, 2)) / np.abs(measured).mean(axis=(0, 2))
+    assert kept[2:].max() < kept[:2].min()
 
 
 def test_shrinking_lowers_the_error_on_average():
     random = np.random.default_rng(1)
-    truth = centred(random.normal(0, 1, (5, 5)))
+    guess = np.full((5, 5), 20.0)
+    truth = guess + centred(random.normal(0, 1, (5, 5)))
     before = after = 0.0
     for _ in range(300):
-        noisy = truth + centred(random.normal(0, 2, (5, 5)))
-        before += ((noisy - truth) ** 2).sum()
-        after += ((shrunk(noisy, np.zeros((5, 5)), 4.0) - truth) ** 2).sum()
+        noise = centred(random.normal(0, 2, (5, 5)))
+        before += (noise**2).sum()
+        after += ((shrunk(guess, centred(truth) + noise, 4.0) - truth) ** 2).sum()
     assert after < 0.5 * before
 
 
