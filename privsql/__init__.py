@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from privsql.planning.marginals.workload import marginals
     from privsql.planning.plan import Plan
     from privsql.release.query_release import QueryRelease
+    from privsql.release.synthetic import Synthetic
     from privsql.results.answer import Answer
     from privsql.session import Session, connect
 
@@ -51,6 +52,7 @@ __all__ = [
     "Session",
     "SourceError",
     "SqlError",
+    "Synthetic",
     "UnknownName",
     "connect",
     "marginals",
@@ -67,6 +69,7 @@ _LATER = {
     "rows_needed": "privsql.mechanisms",
     "marginals": "privsql.planning.marginals.workload",
     "QueryRelease": "privsql.release.query_release",
+    "Synthetic": "privsql.release.synthetic",
 }
 
 

@@ -24,6 +24,8 @@ from privsql.policy import Policy, load_policy
 from privsql.policy.checks import analyst_of, epsilon_of, version_of
 from privsql.release.query_release import QueryRelease
 from privsql.release.releases import ReleaseRequest, StoredReleases
+from privsql.release.synthesis import SynthesisRequest, synthesize
+from privsql.release.synthetic import Synthetic
 from privsql.request import Request, argument, takes
 from privsql.requests.batches import answer_batch, stages_of
 from privsql.requests.explaining import budget_of, explain
@@ -181,6 +183,17 @@ class Session:
         print(session.explain_release(privsql.marginals(["age", "state"]), "people", epsilon=1, delta=1e-6))
         """
         return self._releases.explain(request)
+
+    @takes(SynthesisRequest)
+    def synthesize(self, request: SynthesisRequest) -> Synthetic:
+        """Pay once for a table of made-up rows that are like the real ones, to be used as any table.
+
+            synthetic = session.synthesize("people", ["age", "state"], epsilon=1, delta=1e-6)
+            synthetic.df(); synthetic.connect().sql("SELECT COUNT(*) FROM people"); synthetic.report()
+
+        Raises what query() raises.
+        """
+        return synthesize(request, self._releases, self._stages)
 
     def suggest_limits(
         self,

@@ -81,7 +81,15 @@ def release(table: Table, relation: str, epsilon: float, asked: list[Columns]) -
         return [found.tables.shown(each) for each in asked]
 
 
-METHODS: dict[str, Method] = {"Laplace": laplace, "Gaussian": gaussian, "release": release}
+def maxent(table: Table, relation: str, epsilon: float, asked: list[Columns]) -> list[Floats]:
+    """The rows of session.synthesize."""
+    with session_of(table, relation) as session:
+        made = session.synthesize("people", epsilon=epsilon, delta=DELTA)
+    rows = Table(table.names, table.sizes, made.frame[list(table.names)].to_numpy().astype(np.int64))
+    return [counted(rows, each) * (len(table.codes) / len(made)) for each in asked]
+
+
+METHODS: dict[str, Method] = {"Laplace": laplace, "Gaussian": gaussian, "release": release, "maxent": maxent}
 
 
 def one(

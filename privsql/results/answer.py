@@ -16,7 +16,7 @@ from privsql.planning.precision.half_widths import check_level
 from privsql.planning.precision.noise_of_rows import set_texts
 from privsql.privacy.key_selection import GaussianThreshold, TruncatedGeometric
 from privsql.results.consistent import Settled
-from privsql.results.extras import optional
+from privsql.results.extras import arrow_table, optional
 from privsql.results.intervals import interval
 from privsql.results.suggested_limits import FoundLimit
 from privsql.tables import Integers, NoisyTable
@@ -65,8 +65,7 @@ class Answer:
 
     def arrow(self) -> Any:
         """A pyarrow Table (extra: privsql[arrow])."""
-        table = optional("pyarrow", "arrow").Table
-        return table.from_pandas(self._dated(), preserve_index=False)
+        return arrow_table(self._dated())
 
     def pl(self) -> Any:
         """A Polars frame (extra: privsql[arrow])."""

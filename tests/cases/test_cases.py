@@ -513,6 +513,8 @@ ELSEWHERE: dict[str, str] = {
     "refused-generated": "engines/test_views.py",
     "argument-limits": "planning/test_units.py",
     "argument-batch": "answers/test_batch.py",
+    "argument-method": "release/test_refused_releases.py",
+    "refused-large-domain": "release/test_refused_releases.py",
     "argument-bins": "release/test_refused_releases.py",
     "argument-columns": "release/test_refused_releases.py",
     "argument-marginals": "release/test_refused_releases.py",

@@ -37,3 +37,14 @@ def test_each_refusal_has_its_code():
         assert code_of(lambda: session.release(undeclared, "people", **PRICE)) == "refused-unknown-cells"
     with connect(people(10), table={"public": True}) as session:
         assert code_of(lambda: session.release(WORKLOAD, "people", **PRICE)) == "refused-public-release"
+
+
+def test_so_has_each_refusal_of_a_synthetic_table():
+    with connect(people(10)) as session:
+        make = session.synthesize
+        assert code_of(lambda: make("people", **PRICE, method="magic")) == "argument-method"
+    copies = people(10).drop(columns="income").assign(a=lambda f: f.age, b=lambda f: f.age, c=lambda f: f.age)
+    ranges = {"columns": {each: {"range": [0, 99]} for each in ("a", "b", "c", "age")}}
+    with connect(copies, table=ranges) as session:
+        columns = ["age", "a", "b", "c"]
+        assert code_of(lambda: session.synthesize("people", columns, **PRICE)) == "refused-large-domain"
