@@ -41,7 +41,7 @@ def shrunk(guess: Floats, residual: Floats, variance: float) -> Floats:
     """A table whose residual is between that of a guess and a noisy one, cell by cell as either is sure.
 
     The true residual is taken to differ from that of the guess by normal amounts of variance s guess^1.5 in
-    each cell, so that what is rare differs by little; s is the one under which the noisy residual is likeliest
+    each cell, so that what is rare differs by little; s is the one that makes the noisy residual likeliest
     (empirical Bayes), and the mean of the truth given the noise is returned. Measured, errors of tables of
     three columns are a tenth less than with one factor for all cells (James and Stein). `variance`: of the
     noise, in each direction that the residual can take. The margins of the guess are kept.

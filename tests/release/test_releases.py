@@ -309,3 +309,17 @@ def test_limits_that_nobody_declared_are_warned_of(frame):
         pytest.warns(privsql.BoundingWarning),
     ):
         session.release(WORKLOAD, "people", **PRICE)
+
+
+def test_a_boolean_with_one_declared_value_keeps_the_other_apart(frame):
+    with connect(frame, table={"columns": {"smoker": {"values": [True]}}}) as session:
+        release = session.release(privsql.marginals(["smoker"]), "people", **PRICE)
+        table = release.df(["smoker"])
+        assert table["smoker"].tolist()[0] is True and table["smoker"].tolist()[-1] == "(other)"
+        assert table["n"].iloc[0] == pytest.approx(frame.smoker.sum(), abs=200)
+
+
+def test_an_answer_from_a_release_has_a_receipt(release):
+    answer = release.query("SELECT smoker, COUNT(*) AS n FROM people GROUP BY smoker")
+    assert answer.receipt["charged"] == 0 and "marginals" in json.dumps(answer.receipt)
+    assert "n" in str(answer) and answer.stored

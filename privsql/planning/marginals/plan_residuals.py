@@ -81,9 +81,10 @@ def _cells_of(task: ResidualTask, name: str) -> ColumnCells:
     if found is None:
         problem = f"{scan.table} has no column {name} that can be released"
         raise UnknownName("name-column", problem, did_you_mean(name, [each.name for each in scan.fields]))
-    exhaustive = found.type.kind is Kind.BOOLEAN or found.name in task.enumerated
+    claim = scan.claims[found.name]
+    both = found.type.kind is Kind.BOOLEAN and set(claim.values or ()) == {False, True}
     bins = task.workload.bins.get(name.lower())
-    return column_cells(scan.table, found.column, scan.claims[found.name], bins, exhaustive)
+    return column_cells(scan.table, found.column, claim, bins, both or found.name in task.enumerated)
 
 
 def _draft(task: ResidualTask, columns: tuple[ColumnCells, ...]) -> Draft:

@@ -24,7 +24,11 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from privsql.privacy.gaussian import rounded_up
+
 MOST_PATTERNS = 16  # columns up to which all sets of columns in which two rows differ are tried
+
+_BITS = 64  # to which a price is rounded up
 
 # (2) is added up in floats, from terms of at most 2 f(A) / v_A, each off by less than 2^-45 of that. The
 # average of (2) over all pairs of rows is the sum of 2 f(A) / v_A, so the greatest is off by less than this
@@ -80,11 +84,12 @@ def squared_change(sizes: Sequence[int], variances: Variances, by: Neighbouring)
     # a column of one cell, in which no two rows differ, makes a residual 0
     variances = {each: of for each, of in variances.items() if share_of_row(sizes, each)}
     if not by.replaced:
-        return by.rows**2 * _of_one_row(sizes, variances)
-    replaced = _of_two_rows(sizes, variances)
-    if by.always:
-        return replaced
-    return by.rows**2 * max(_of_one_row(sizes, variances), replaced)
+        found = by.rows**2 * _of_one_row(sizes, variances)
+    elif by.always:
+        found = _of_two_rows(sizes, variances)
+    else:
+        found = by.rows**2 * max(_of_one_row(sizes, variances), _of_two_rows(sizes, variances))
+    return rounded_up(found, _BITS) if found else found  # the exact sum has thousands of digits
 
 
 def _of_one_row(sizes: Sequence[int], variances: Variances) -> Fraction:

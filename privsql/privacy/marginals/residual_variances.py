@@ -30,6 +30,7 @@ from privsql.privacy.marginals.residual_price import (
 # better. Measured on made-up tables, any weight from 0.05 to 0.2 is within a few percent of the best.
 FINEST_WEIGHT = 0.1
 PART_FOR_TOTAL = Fraction(1, 50)
+_LESS = 1 - Fraction(1, 2**32)  # as the price is rounded up
 EXACT = Fraction(1, 1024)  # the variance of a total that nobody can change: its noise rounds to 0
 
 
@@ -52,7 +53,7 @@ def planned_variances(
     total = rounded_up(by.rows**2 / (ratio * paid)) if paid else EXACT
     if not shapes:  # every column has a single cell
         return {(): total}
-    rest = ratio if by.replaced else ratio * (1 - paid)
+    rest = (ratio if by.replaced else ratio * (1 - paid)) * _LESS
     most = squared_change(sizes, shapes, by)
     return {(): total, **{each: rounded_up(shape * most / rest) for each, shape in shapes.items()}}
 
