@@ -14,7 +14,8 @@ import numpy as np
 
 from privsql.noise.gaussian_sampler import rounded_gaussian
 from privsql.noise.randomness import Randomness
-from privsql.planning.marginals.residual_plan import COUNT, ResidualPlan
+from privsql.planning.marginals.cell_counts import COUNT
+from privsql.planning.marginals.residual_plan import ResidualPlan
 from privsql.privacy.marginals.residual_price import Columns
 from privsql.tables import ExactTable, Integers
 
@@ -24,11 +25,11 @@ NoisyResiduals = dict[Columns, Integers]  # by columns: the whole residual, whic
 def release_residuals(plan: ResidualPlan, exact: ExactTable, source: Randomness) -> NoisyResiduals:
     """Every residual of the plan, made of whole numbers, with the noise of its variance in each of them."""
     sizes = plan.measurement.sizes
-    exact_codes = [_codes(exact, name, size) for name, size in zip(plan.keys, sizes, strict=True)]
+    exact_codes = exact_codes_of(plan.keys, sizes, exact)
     exact_rows = exact.exact_columns[COUNT]
     noisy: NoisyResiduals = {}
     for columns in plan.residuals:
-        exact_marginal = _marginal(exact_codes, exact_rows, sizes, columns)
+        exact_marginal = marginal_of_rows(exact_codes, exact_rows, sizes, columns)
         exact_residual = whole_residual(exact_marginal)
         noise = rounded_gaussian(
             Fraction(plan.measurement.noise_variance(columns)), exact_residual.size, source
@@ -37,15 +38,22 @@ def release_residuals(plan: ResidualPlan, exact: ExactTable, source: Randomness)
     return noisy
 
 
+def exact_codes_of(keys: Sequence[str], sizes: Sequence[int], exact: ExactTable) -> list[Integers]:
+    """The cell of each row of the statement, column by column. It numbers them from 0 to size - 1, whatever a
+    row holds.
+    """
+    return [_codes(exact, name, size) for name, size in zip(keys, sizes, strict=True)]
+
+
 def _codes(exact: ExactTable, name: str, size: int) -> Integers:
-    """The cell of each row of the statement, which numbers them from 0 to size - 1, whatever a row holds."""
     values = np.ma.filled(exact.exact_keys[name], size - 1)
     return np.clip(np.asarray(values).astype(np.int64), 0, size - 1)
 
 
-def _marginal(
+def marginal_of_rows(
     exact_codes: Sequence[Integers], exact_rows: Integers, sizes: Sequence[int], columns: Columns
 ) -> Integers:
+    """The exact counts of a marginal."""
     places = np.zeros(len(exact_rows), dtype=np.int64)
     for each in columns:
         places = places * sizes[each] + exact_codes[each]

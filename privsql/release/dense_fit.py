@@ -68,7 +68,7 @@ def fitted_table(groups: Groups, marginals: Mapping[Columns, Floats], margins: S
     """
     wanted = {columns: _distribution(table) for columns, table in marginals.items()}
     table = _independent(groups, [_distribution(each) for each in margins])
-    home = {columns: _left_out(groups, columns) for columns in wanted}
+    home = {columns: left_out_of(groups, columns) for columns in wanted}
     for sweep in range(_SWEEPS):
         step = min(1.0, 1.0 / (sweep + 2 - _WHOLE_STEPS)) if sweep >= _WHOLE_STEPS else 1.0
         for place in range(len(groups.groups)):
@@ -96,7 +96,8 @@ def _independent(groups: Groups, margins: Sequence[Floats]) -> Dense:
     return table
 
 
-def _left_out(groups: Groups, columns: Columns) -> int:
+def left_out_of(groups: Groups, columns: Columns) -> int:
+    """A group that has none of these columns."""
     return next(place for place, group in enumerate(groups.groups) if not set(group) & set(columns))
 
 
@@ -123,9 +124,21 @@ def _fit_group(
 
 def marginal_of(groups: Groups, table: Dense, columns: Columns) -> Floats:
     """A marginal of the fitted distribution."""
-    left_out = _left_out(groups, columns)
+    left_out = left_out_of(groups, columns)
     kept = groups.without(left_out)
     part = table.sum(axis=left_out, dtype=np.float64).reshape([groups.sizes[each] for each in kept])
     places = [kept.index(each) for each in columns]
     found: Floats = part.sum(axis=tuple(axis for axis in range(len(kept)) if axis not in places))
     return found.transpose(np.argsort(np.argsort(places)))
+
+
+def multiply_without(groups: Groups, table: Dense, left_out: int, columns: Columns, factor: Floats) -> None:
+    """Multiply the table by a function of some columns, none of them in the group that is left out."""
+    kept = groups.without(left_out)
+    places = [kept.index(each) for each in columns]
+    shape = [groups.sizes[each] if each in columns else 1 for each in kept]
+    aligned = factor.transpose(np.argsort(places)).reshape(shape)
+    whole = np.broadcast_to(aligned, [groups.sizes[each] for each in kept])
+    spread = groups.shape
+    spread[left_out] = 1
+    table *= whole.reshape(spread).astype(np.float32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
 
@@ -10,8 +10,10 @@ from privsql.budget.ledger import Charge
 from privsql.budget.released import Released
 from privsql.engines.duckdb.calculator import calculator
 from privsql.errors import ArgumentError, BudgetError
+from privsql.noise.mwem_rounds import Estimate, Measured, mwem_rounds
 from privsql.noise.residual_noise import release_residuals
-from privsql.planning.marginals.plan_residuals import ResidualTask, plan_residuals
+from privsql.planning.marginals.mwem_plan import MwemPlan
+from privsql.planning.marginals.plan_residuals import ResidualTask, plan_mwem, plan_residuals
 from privsql.planning.marginals.residual_measurement import NOISE
 from privsql.planning.marginals.residual_plan import ResidualPlan
 from privsql.planning.marginals.workload import Marginals
@@ -21,7 +23,7 @@ from privsql.policy.checks import delta_of, epsilon_of, limit_of
 from privsql.release.query_release import QueryRelease
 from privsql.release.residual_tables import ResidualTables
 from privsql.request import argument
-from privsql.requests.stages import Stages
+from privsql.requests.stages import Outcome, Stages
 
 
 @dataclass(frozen=True)
@@ -78,15 +80,52 @@ class StoredReleases:
             stored = self._kept.get(self._key(plan))
             if stored is not None:
                 return stored.again()
-            stages.engine.check(plan.sql, stages.schema)
-            stages.give_notice(plan)
-            bill = [Released(NOISE, plan.what, plan.measurement.event)], plan.what
-            with stages.ledger.running([bill], stages.policy.neighbours, stages.analyst) as (charge,):
-                release = stages.after_charge(charge, lambda: self._measured(plan, charge))
+            bill = [Released(NOISE, plan.what, plan.measurement.event)]
+            release = self._paid(plan, bill, lambda charge: self._measured(plan, charge))
             self._kept[self._key(plan)] = release
             return release
 
+    def mwem(
+        self, request: ReleaseRequest, rounds: int, estimate: Estimate
+    ) -> tuple[MwemPlan, list[Measured]]:
+        """The plan and the noisy marginals of MWEM, charged anew each time."""
+        stages = self._stages
+        with stages.snapshot():
+            plan = self._planned_mwem(request, rounds)
+            bill = [Released(name, plan.what, event) for name, event in plan.measurement.events]
+            run = stages.engine.run
+            return plan, self._paid(
+                plan,
+                bill,
+                lambda _: mwem_rounds(plan, run(plan.sql, plan.keys), estimate, stages.randomness),
+            )
+
+    def plan_mwem(self, request: ReleaseRequest, rounds: int) -> MwemPlan:
+        """What MWEM would do. Reads no private data."""
+        with self._stages.snapshot():
+            return self._planned_mwem(request, rounds)
+
+    def _paid(
+        self, plan: ResidualPlan | MwemPlan, bill: Sequence[Released], work: Callable[[Charge], Outcome]
+    ) -> Outcome:
+        """Charge a plan, and do what was charged; a failure is recorded."""
+        stages = self._stages
+        stages.engine.check(plan.sql, stages.schema)
+        stages.give_notice(plan)
+        named = [(bill, plan.what)]
+        with stages.ledger.running(named, stages.policy.neighbours, stages.analyst) as (charge,):
+            return stages.after_charge(charge, lambda: work(charge))
+
     def _planned(self, request: ReleaseRequest) -> ResidualPlan:
+        plan = plan_residuals(self._task(request))
+        return replace(plan, rho=self._stages.ledger.rho([plan.measurement.event]))
+
+    def _planned_mwem(self, request: ReleaseRequest, rounds: int) -> MwemPlan:
+        plan = plan_mwem(self._task(request), rounds)
+        rho = self._stages.ledger.rho([event for _, event in plan.measurement.events])
+        return replace(plan, rho=rho)
+
+    def _task(self, request: ReleaseRequest) -> ResidualTask:
         stages, offer = self._stages, request.offer()
         scan = stages.scan(request.table)
         table = stages.schema.table(scan.table)
@@ -98,7 +137,7 @@ class StoredReleases:
             if each.labels is not None and declared.column(each.name).values is None
         ]
         engine = stages.engine
-        task = ResidualTask(
+        return ResidualTask(
             scan,
             request.workload,
             stages.policy.neighbours,
@@ -108,8 +147,6 @@ class StoredReleases:
             PublicLook(engine.read_public, engine.dialect),
             engine.dialect,
         )
-        plan = plan_residuals(task)
-        return replace(plan, rho=stages.ledger.rho([plan.measurement.event]))
 
     def _key(self, plan: ResidualPlan) -> Hashable:
         """What makes a release the same: what is counted, in which state of the data, and the noise."""

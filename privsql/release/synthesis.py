@@ -17,19 +17,23 @@ import pandas as pd
 from privsql.algebra.relations import Scan
 from privsql.errors import ArgumentError, Refused, did_you_mean
 from privsql.noise.randomness import Randomness
+from privsql.planning.marginals.column_cells import ColumnCells
+from privsql.planning.marginals.mwem_plan import MwemPlan
 from privsql.planning.marginals.residual_plan import ResidualPlan
 from privsql.planning.marginals.workload import MOST_COLUMNS, marginals
-from privsql.release.dense_fit import MOST_DENSE, fitted_table, grouped
+from privsql.privacy.marginals.residual_price import Columns
+from privsql.release.dense_fit import MOST_DENSE, Dense, Groups, fitted_table, grouped
+from privsql.release.multiplicative_weights import learned
 from privsql.release.query_release import QueryRelease
 from privsql.release.releases import ReleaseRequest, StoredReleases
-from privsql.release.shrinkage import Floats
-from privsql.release.synthetic import Synthetic
+from privsql.release.shrinkage import Floats, onto_total
+from privsql.release.synthetic import Line, Synthetic
 from privsql.release.synthetic_rows import column_values, rows_of, systematic_counts, uniform
 from privsql.request import argument
 from privsql.requests.stages import Stages
 from privsql.tables import Integers
 
-_METHODS = ("auto", "maxent")
+_METHODS = ("auto", "maxent", "mwem")
 _MOST_ROWS = 10**8
 
 
@@ -43,10 +47,13 @@ class SynthesisRequest:
     table: str = field(metadata={"help": "the name of the table"})
     columns: Sequence[str] | None = argument(None, "the columns; by default all but those of the unit")
     epsilon: float | Fraction | None = argument(None, "the privacy loss of the whole table")
-    delta: float = argument(0.0, "the chance that the promise fails; above 0, as the noise is Gaussian")
+    delta: float = argument(0.0, "the chance that the promise fails; 0 for 'mwem'")
     _: KW_ONLY
     rows: int | None = argument(None, "how many rows to make; by default as many as were counted")
-    method: str = argument("auto", "how rows are made: 'maxent', which 'auto' takes")
+    method: str = argument(
+        "auto", "'maxent', which needs a delta, or 'mwem'; by default the former with a delta"
+    )
+    rounds: int = argument(10, "how many marginals 'mwem' measures")
     ways: int = argument(3, "how many columns the rows are fitted to at once")
     bins: Mapping[str, Any] | None = argument(None, "parts of ranges, as privsql.marginals takes them")
     max_groups: int | None = argument(None, "combinations of cells that one unit may be in")
@@ -57,6 +64,9 @@ class SynthesisRequest:
         if self.method not in _METHODS:
             problem = f"there is no method {self.method!r} for synthetic tables"
             raise ArgumentError("argument-method", problem, did_you_mean(str(self.method), _METHODS))
+        if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or not 1 <= self.rounds <= 1_000:
+            problem = "rounds must be a whole number from 1 to 1,000"
+            raise ArgumentError("argument-rounds", problem, "rounds=10")
         many = self.rows
         if many is not None and (
             isinstance(many, bool) or not isinstance(many, int) or not 0 < many <= _MOST_ROWS
@@ -65,11 +75,23 @@ class SynthesisRequest:
             raise ArgumentError("argument-rows", problem, "rows=1000")
 
 
-def synthesize(request: SynthesisRequest, releases: StoredReleases, stages: Stages) -> Synthetic:
-    """Release the marginals of a table, and make rows that have them.
+@dataclass(frozen=True)
+class Model:
+    """A distribution over all columns, and the marginals that it was made from."""
 
-    The rows are post-processing: an interruption after the charge loses nothing, since the same call finds
-    the release stored.
+    plan: ResidualPlan | MwemPlan
+    groups: Groups
+    table: Dense
+    rows: int
+    sources: Sequence[tuple[Columns, Floats, float]]  # columns, counts, and the deviation of a cell
+    release: QueryRelease | None = None
+
+
+def synthesize(request: SynthesisRequest, releases: StoredReleases, stages: Stages) -> Synthetic:
+    """Measure marginals of a table, and make rows that have them.
+
+    The rows are post-processing. By maximum entropy, an interruption after the charge loses nothing, since
+    the same call finds the release stored.
     """
     request.checked()
     with stages.snapshot():
@@ -83,10 +105,44 @@ def synthesize(request: SynthesisRequest, releases: StoredReleases, stages: Stag
         max_groups=request.max_groups,
         max_rows=request.max_rows,
     )
-    _refuse_large(releases.explain(wanted))
+    method = request.method if request.method != "auto" else "maxent" if request.delta else "mwem"
+    model = _maxent(wanted, releases) if method == "maxent" else _mwem(wanted, request.rounds, releases)
+    return _synthetic(model, method, model.rows if request.rows is None else request.rows, stages)
+
+
+def _maxent(wanted: ReleaseRequest, releases: StoredReleases) -> Model:
+    """The distribution of greatest entropy with the marginals of a release."""
+    before = releases.explain(wanted)
+    _refuse_large(before.columns)
     release = releases.release(wanted)
-    rows = release.rows if request.rows is None else request.rows
-    return _synthetic(release, rows, stages)
+    groups = grouped(release.plan.measurement.sizes, release.ways + 1)
+    shown = {each: release.tables.shown(each) for each in release.plan.sets}
+    margins = [release.tables.shown((each,)) for each in range(len(release.columns))]
+    sources = [
+        (columns, release.tables.shown(columns), release.plan.error_of(columns).deviation)
+        for size in range(1, release.ways + 1)
+        for columns in combinations(range(len(release.columns)), size)
+    ]
+    table = fitted_table(groups, shown, margins)
+    return Model(release.plan, groups, table, release.rows, sources, release)
+
+
+def _mwem(wanted: ReleaseRequest, rounds: int, releases: StoredReleases) -> Model:
+    """The distribution that multiplicative weights learn in some rounds."""
+    if wanted.delta:
+        problem = "MWEM is private without a delta, and would waste it"
+        raise ArgumentError("argument-delta", problem, "leave delta out")
+    plan = releases.plan_mwem(wanted, rounds)
+    _refuse_large(plan.columns)
+    groups = grouped(plan.sizes, plan.ways + 1)
+    plan, measured = releases.mwem(wanted, rounds, lambda so_far: learned(groups, so_far).believed(plan.sets))
+    weights = learned(groups, measured)
+    deviation = plan.measurement.deviation
+    sources = [
+        (columns, onto_total(noisy.astype(np.float64), weights.rows), deviation)
+        for columns, noisy in measured
+    ]
+    return Model(plan, groups, weights.table, round(weights.rows), sources)
 
 
 def _columns(request: SynthesisRequest, scan: Scan) -> Sequence[str]:
@@ -100,20 +156,20 @@ def _columns(request: SynthesisRequest, scan: Scan) -> Sequence[str]:
     return names
 
 
-def _refuse_large(plan: ResidualPlan) -> None:
+def _refuse_large(columns: Sequence[ColumnCells]) -> None:
     """Refuse a domain that does not fit into memory, before anything is charged."""
-    cells = math.prod(plan.measurement.sizes)
+    cells = math.prod(each.size for each in columns)
     if cells > MOST_DENSE:
-        largest = sorted(plan.columns, key=lambda each: -each.size)[:3]
+        largest = sorted(columns, key=lambda each: -each.size)[:3]
         shown = ", ".join(f"{each.column.name} ({each.size})" for each in largest)
         problem = f"the columns have {cells:,} combinations of cells, and the most is {MOST_DENSE:,}"
         ways = f"fewer columns, or fewer bins of those with most cells: {shown}; a release has no such bound"
         raise Refused("refused-large-domain", problem, ways)
 
 
-def _synthetic(release: QueryRelease, rows: int, stages: Stages) -> Synthetic:
-    plan, source = release.plan, stages.randomness
-    codes = _codes(release, rows, source)
+def _synthetic(model: Model, method: str, rows: int, stages: Stages) -> Synthetic:
+    plan, source = model.plan, stages.randomness
+    codes = _codes(model, rows, source)
     frame = pd.DataFrame(
         {
             each.column.name: column_values(each, codes[place], source)
@@ -122,34 +178,27 @@ def _synthetic(release: QueryRelease, rows: int, stages: Stages) -> Synthetic:
     )
     table = stages.schema.table(plan.table)
     types = {} if table is None else {each.name: each.type_name for each in table.columns}
-    return Synthetic(frame, release, "maxent", _differences(release, codes, rows), types)
+    return Synthetic(frame, plan, method, _lines(model, codes, rows), types, model.release)
 
 
-def _codes(release: QueryRelease, rows: int, source: Randomness) -> list[Integers]:
+def _codes(model: Model, rows: int, source: Randomness) -> list[Integers]:
     """The cells of the rows, column by column."""
-    sizes, every = release.plan.measurement.sizes, range(len(release.columns))
-    start = float(uniform(1, source)[0])
-    if release.ways == len(release.columns):  # the release has the whole table
-        shown = release.tables.shown(tuple(every)).astype(np.float32)
-        return rows_of(systematic_counts(shown, rows, start), sizes, source)
-    groups = grouped(sizes, release.ways + 1)
-    wanted = {columns: release.tables.shown(columns) for columns in release.plan.sets}
-    fitted = fitted_table(groups, wanted, [release.tables.shown((each,)) for each in every])
-    counts = systematic_counts(fitted, rows, start)
-    in_order = rows_of(counts, [sizes[each] for each in groups.order], source)
-    found = dict(zip(groups.order, in_order, strict=True))
-    return [found[each] for each in every]
+    counts = systematic_counts(model.table, rows, float(uniform(1, source)[0]))
+    order = model.groups.order
+    found = dict(
+        zip(order, rows_of(counts, [model.groups.sizes[each] for each in order], source), strict=True)
+    )
+    return [found[each] for each in range(len(order))]
 
 
-def _differences(release: QueryRelease, codes: Sequence[Integers], rows: int) -> dict[tuple[str, ...], float]:
-    """The total variation between the rows and each marginal that the release shows."""
-    found = {}
-    for size in range(1, release.ways + 1):
-        for columns in combinations(range(len(codes)), size):
-            shown = release.tables.shown(columns)
-            made = _counted(codes, columns, shown)
-            off = np.abs(made / rows - shown / max(float(shown.sum()), 1e-300)).sum() / 2
-            found[tuple(release.columns[each] for each in columns)] = float(off)
+def _lines(model: Model, codes: Sequence[Integers], rows: int) -> list[Line]:
+    """How far the rows are from each marginal that they were made from."""
+    found = []
+    for columns, counts, deviation in model.sources:
+        total = max(float(counts.sum()), 1e-300)
+        off = np.abs(_counted(codes, columns, counts) / rows - counts / total).sum() / 2
+        names = tuple(model.plan.names[each] for each in columns)
+        found.append(Line(names, counts.size, deviation, total, float(off)))
     return found
 
 

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from privsql.engines.duckdb.table_of_rows import table_of_rows
+from privsql.planning.marginals.mwem_plan import MwemPlan
+from privsql.planning.marginals.residual_plan import ResidualPlan
 from privsql.release.query_release import QueryRelease
 from privsql.results.extras import arrow_table
+
+
+@dataclass(frozen=True)
+class Line:
+    """A marginal that rows were made from, and how far they are from it, as total variation."""
+
+    columns: tuple[str, ...]
+    cells: int
+    deviation: float  # of one cell, by the noise alone, in rows
+    rows: float
+    off: float
+
+    @property
+    def predicted(self) -> float:
+        """The mean total variation that noise of this size makes without shrinking."""
+        return min(1.0, self.cells * self.deviation * math.sqrt(2 / math.pi) / 2 / self.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,16 +39,18 @@ class Synthetic:
 
     Arguments:
         frame: the rows.
-        release: the marginals from which they were made, with their intervals and receipt.
-        differences: by columns, how far the rows are from what the release shows, as total variation.
+        plan: what was measured, how noisy and at what price.
+        lines: the marginals that the rows were made from, and how far they are from these.
         types: DuckDB's types of the real columns.
+        release: of maximum entropy, the release of these marginals, which answers counts with intervals.
     """
 
     frame: pd.DataFrame = field(repr=False)
-    release: QueryRelease
+    plan: ResidualPlan | MwemPlan
     method: str
-    differences: Mapping[tuple[str, ...], float] = field(repr=False)
+    lines: Sequence[Line] = field(repr=False)
     types: Mapping[str, str] = field(repr=False)
+    release: QueryRelease | None = None
 
     def df(self) -> pd.DataFrame:
         """The rows as a pandas frame; the caller owns it."""
@@ -42,49 +62,50 @@ class Synthetic:
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the rows to a Parquet file."""
-        self.connect().table(self.release.plan.table).write_parquet(str(path))
+        self.connect().table(self.plan.table).write_parquet(str(path))
 
     def connect(self) -> Any:
         """A DuckDB connection to a database in memory with the table, under its name and with its types."""
-        return table_of_rows(self.release.plan.table, self.frame, self.types)
+        return table_of_rows(self.plan.table, self.frame, self.types)
 
     def report(self) -> pd.DataFrame:
-        """For every marginal its cells, its predicted error, and how far the rows are from the release.
+        """For every marginal its cells, its predicted error, and how far the rows are from it.
 
         `deviation`: of one cell, by the noise alone, in rows. `predicted`: the mean total variation that
         noise of this size makes without shrinking. `rows_off`: the total variation between the rows and what
-        the release shows. All are public or noisy numbers: nothing is read, nothing spent.
+        was released. All are public or noisy numbers: nothing is read, nothing spent.
         """
-        total = self.release.tables.total
         listed = [
             {
                 "columns": ", ".join(each.columns),
                 "ways": len(each.columns),
                 "cells": each.cells,
                 "deviation": each.deviation,
-                "predicted": min(1.0, each.cells * each.deviation * (2 / np.pi) ** 0.5 / 2 / total),
-                "rows_off": self.differences[each.columns],
+                "predicted": each.predicted,
+                "rows_off": each.off,
             }
-            for each in self.release.plan.errors
+            for each in self.lines
         ]
         return pd.DataFrame(listed)
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """What contribution bounding may have dropped."""
-        return self.release.warnings
-
-    @property
     def receipt(self) -> dict[str, Any]:
         """What was released, how and at what cost; can be written as JSON."""
-        return {**self.release.receipt, "method": self.method, "rows": len(self)}
+        free = self.release is not None and self.release.stored
+        charged = 0.0 if free else self.plan.epsilon
+        return {**self.plan.to_dict(), "charged": charged, "method": self.method, "rows": len(self)}
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What contribution bounding may have dropped."""
+        return self.plan.warnings
 
     def __len__(self) -> int:
         return len(self.frame)
 
     def __str__(self) -> str:
-        off = float(np.mean(list(self.differences.values())))
-        made = f"{len(self):,} synthetic rows by {self.method}, {off:.4f} of total variation from the release"
-        return f"{made}\n{self.release}"
+        off = sum(each.off for each in self.lines) / len(self.lines)
+        made = f"{len(self):,} synthetic rows by {self.method}, {off:.4f} of total variation from"
+        return f"{made} {self.plan.what}, at epsilon {self.plan.epsilon:g}"
 
     __repr__ = __str__

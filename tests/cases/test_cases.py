@@ -514,6 +514,7 @@ ELSEWHERE: dict[str, str] = {
     "argument-limits": "planning/test_units.py",
     "argument-batch": "answers/test_batch.py",
     "argument-method": "release/test_refused_releases.py",
+    "argument-rounds": "release/test_refused_releases.py",
     "refused-large-domain": "release/test_refused_releases.py",
     "argument-bins": "release/test_refused_releases.py",
     "argument-columns": "release/test_refused_releases.py",

@@ -43,6 +43,9 @@ def test_so_has_each_refusal_of_a_synthetic_table():
     with connect(people(10)) as session:
         make = session.synthesize
         assert code_of(lambda: make("people", **PRICE, method="magic")) == "argument-method"
+        assert code_of(lambda: make("people", epsilon=1, rounds=0)) == "argument-rounds"
+        assert code_of(lambda: make("people", **PRICE, method="mwem")) == "argument-delta"
+        assert code_of(lambda: make("people", epsilon=1, method="maxent")) == "argument-delta"
     copies = people(10).drop(columns="income").assign(a=lambda f: f.age, b=lambda f: f.age, c=lambda f: f.age)
     ranges = {"columns": {each: {"range": [0, 99]} for each in ("a", "b", "c", "age")}}
     with connect(copies, table=ranges) as session:

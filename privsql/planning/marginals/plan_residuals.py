@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from privsql.algebra.exact import Dialect, Statement
 from privsql.algebra.expressions import Aggregate
@@ -19,9 +20,11 @@ from privsql.planning.bound_contributions import bound_contributions
 from privsql.planning.choose_measurements import context_of
 from privsql.planning.draft import Draft, Task
 from privsql.planning.exact_statement import exact_statement
+from privsql.planning.marginals.cell_counts import COUNT, CellCounts, key_of
 from privsql.planning.marginals.column_cells import ColumnCells, column_cells
+from privsql.planning.marginals.mwem_plan import MwemPlan, measure_mwem
 from privsql.planning.marginals.residual_measurement import measure_residuals
-from privsql.planning.marginals.residual_plan import COUNT, ResidualPlan, key_of
+from privsql.planning.marginals.residual_plan import ResidualPlan
 from privsql.planning.marginals.workload import Marginals
 from privsql.planning.plan import Plan
 from privsql.planning.pricing import Offer
@@ -50,29 +53,48 @@ def plan_residuals(task: ResidualTask) -> ResidualPlan:
     Raises Refused for tables and columns that cannot be released, ArgumentError for a workload that does not
     fit, UnknownName for a column that is not there.
     """
-    if not task.scan.private:
-        problem = f"{task.scan.table} is public: its counts are exact and cost nothing"
-        raise Refused("refused-public-release", problem, "query it")
     if not task.offer.delta:
         problem = "a release of marginals has Gaussian noise, which needs a delta above 0"
         raise ArgumentError("argument-delta", problem, [(Argument("delta", "1e-6"),)])
+    counts, by = _counts(task)
+    sizes = [each.size for each in counts.columns]
+    measured = measure_residuals(sizes, task.workload.sets(), by, task.offer.epsilon, task.offer.delta)
+    return ResidualPlan(**_parts(counts), measurement=measured)
+
+
+def plan_mwem(task: ResidualTask, rounds: int) -> MwemPlan:
+    """Count every row once, in the cells of all columns, and measure some marginals, selected round by round.
+
+    Raises what plan_residuals raises, but needs no delta.
+    """
+    counts, by = _counts(task)
+    measured = measure_mwem(by, rounds, task.offer.epsilon)
+    return MwemPlan(**_parts(counts), measurement=measured, sizes=[each.size for each in counts.columns])
+
+
+def _parts(counts: CellCounts) -> dict[str, Any]:
+    return {each.name: getattr(counts, each.name) for each in fields(CellCounts)}
+
+
+def _counts(task: ResidualTask) -> tuple[CellCounts, Neighbouring]:
+    """What is counted, and what one unit can do to it."""
+    if not task.scan.private:
+        problem = f"{task.scan.table} is public: its counts are exact and cost nothing"
+        raise Refused("refused-public-release", problem, "query it")
     columns = tuple(_cells_of(task, name) for name in task.workload.columns)
     draft = bound_contributions(apply_limits(_draft(task, columns)))
     assert draft.stability is not None
-    assert draft.stability.rows is not None
-    by = _neighbouring(draft.stability, task.neighbours)
-    sizes = [each.size for each in columns]
-    return ResidualPlan(
-        task.scan.table,
-        task.workload,
-        columns,
-        measure_residuals(sizes, task.workload.sets(), by, task.offer.epsilon, task.offer.delta),
-        _statement(draft),
-        task.neighbours,
-        task.dialect,
-        draft.stability.why,
-        draft.bounding,
+    counts = CellCounts(
+        table=task.scan.table,
+        workload=task.workload,
+        columns=columns,
+        statement=_statement(draft),
+        relation_of_neighbours=task.neighbours,
+        dialect=task.dialect,
+        why=draft.stability.why,
+        bounding=draft.bounding,
     )
+    return counts, _neighbouring(draft.stability, task.neighbours)
 
 
 def _cells_of(task: ResidualTask, name: str) -> ColumnCells:

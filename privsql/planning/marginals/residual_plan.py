@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
 from statistics import NormalDist
 
-from privsql.algebra.exact import Dialect, Statement
-from privsql.neighbours import Neighbours
-from privsql.planning.limits.bounding import Bounding
-from privsql.planning.marginals.column_cells import ColumnCells
+from privsql.planning.marginals.cell_counts import CellCounts
 from privsql.planning.marginals.residual_measurement import NOISE, ResidualMeasurement
-from privsql.planning.marginals.workload import Marginals
 from privsql.planning.precision.half_widths import check_level
 from privsql.privacy.marginals.residual_price import Columns
 from privsql.privacy.marginals.residual_variances import deviation_of_cell
 
-COUNT = "count_0"  # the measured column of the statement
 _SHOWN = 12  # marginals in a text
 
 
@@ -36,44 +31,15 @@ class PredictedError:
         return NormalDist().inv_cdf(0.5 + check_level(level) / 2) * self.deviation
 
 
-@dataclass(frozen=True)
-class ResidualPlan:
+@dataclass(frozen=True, kw_only=True)
+class ResidualPlan(CellCounts):
     """Everything that a release of marginals will do, from the workload, the schema and the policy alone.
 
     `statement` counts the rows in every combination of cells that occurs, from which all marginals are added
     up; `measurement` is the noise of their residuals, and its price.
     """
 
-    table: str
-    workload: Marginals
-    columns: tuple[ColumnCells, ...]
     measurement: ResidualMeasurement
-    statement: Statement = field(repr=False)
-    relation_of_neighbours: Neighbours
-    dialect: Dialect = field(compare=False, repr=False)
-    why: str  # how many rows a unit has
-    bounding: tuple[Bounding, ...] = ()
-    rho: float | None = field(default=None, compare=False)
-    refusal: str = field(default="", compare=False)  # why the budget does not allow it now
-    stored: bool = field(default=False, compare=False)
-
-    @cached_property
-    def sql(self) -> str:
-        """The exact SQL, runnable by hand: the cells of the columns, by number, and their rows."""
-        return self.dialect.statement(self.statement)
-
-    @property
-    def keys(self) -> list[str]:
-        return [key_of(place) for place in range(len(self.columns))]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(each.column.name for each in self.columns)
-
-    @property
-    def sets(self) -> list[Columns]:
-        """The marginals of the workload."""
-        return self.workload.sets()
 
     @property
     def residuals(self) -> Mapping[Columns, Fraction]:
@@ -88,24 +54,16 @@ class ResidualPlan:
         return float(self.measurement.delta)
 
     @property
-    def neighbours(self) -> str:
-        return self.relation_of_neighbours.value
-
-    @property
     def what(self) -> str:
         """What the ledger records as released."""
-        ways = min(self.workload.ways, len(self.columns))
-        return f"all {ways}-way marginals of {', '.join(self.names)} of {self.table}"
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        return tuple(sentence for each in self.bounding for sentence in each.sentences)
+        return f"all {self.ways}-way marginals of {', '.join(self.names)} of {self.table}"
 
     @cached_property
     def errors(self) -> tuple[PredictedError, ...]:
         """The predicted error of every marginal, of one column up to all ways."""
-        ways = min(self.workload.ways, len(self.columns))
-        sets = (some for size in range(1, ways + 1) for some in combinations(range(len(self.columns)), size))
+        sets = (
+            some for size in range(1, self.ways + 1) for some in combinations(range(len(self.columns)), size)
+        )
         return tuple(map(self.error_of, sets))
 
     def error_of(self, columns: Columns) -> PredictedError:
@@ -120,7 +78,7 @@ class ResidualPlan:
             "sql": self.sql,
             "table": self.table,
             "columns": {each.column.name: [_text(label) for label in each.labels] for each in self.columns},
-            "ways": self.workload.ways,
+            "ways": self.ways,
             "residuals": len(self.residuals),
             "mechanism": NOISE,
             "ratio": float(self.measurement.ratio),
@@ -138,11 +96,6 @@ class ResidualPlan:
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
-
-
-def key_of(place: int) -> str:
-    """The name of the column of the statement that holds the cells of a column."""
-    return f"cell_{place}"
 
 
 def _lines(plan: ResidualPlan) -> list[str]:
