@@ -26,6 +26,7 @@ from privsql.release.dense_fit import MOST_DENSE, Dense, Groups, fitted_table, g
 from privsql.release.multiplicative_weights import learned
 from privsql.release.query_release import QueryRelease
 from privsql.release.releases import ReleaseRequest, StoredReleases
+from privsql.release.row_edits import corrected
 from privsql.release.shrinkage import Floats, onto_total
 from privsql.release.synthetic import Line, Synthetic
 from privsql.release.synthetic_rows import column_values, rows_of, systematic_counts, uniform
@@ -183,11 +184,17 @@ def _synthetic(model: Model, method: str, rows: int, stages: Stages) -> Syntheti
 
 def _codes(model: Model, rows: int, source: Randomness) -> list[Integers]:
     """The cells of the rows, column by column."""
+    drawn, candidates = (_drawn(model, many, source) for many in (rows, rows))
+    ways = max(len(columns) for columns, _, _ in model.sources)
+    goals = [(columns, counts) for columns, counts, _ in model.sources if len(columns) == ways]
+    return corrected(drawn, candidates, goals)
+
+
+def _drawn(model: Model, rows: int, source: Randomness) -> list[Integers]:
     counts = systematic_counts(model.table, rows, float(uniform(1, source)[0]))
     order = model.groups.order
-    found = dict(
-        zip(order, rows_of(counts, [model.groups.sizes[each] for each in order], source), strict=True)
-    )
+    listed = rows_of(counts, [model.groups.sizes[each] for each in order], source)
+    found = dict(zip(order, listed, strict=True))
     return [found[each] for each in range(len(order))]
 
 

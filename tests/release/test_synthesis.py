@@ -12,6 +12,7 @@ import pytest
 
 import privsql
 from privsql.release.dense_fit import fitted_table, grouped, marginal_of
+from privsql.release.row_edits import corrected
 from privsql.release.synthetic_rows import rows_of, systematic_counts, uniform
 from tests.noise.statistics import SOURCE
 from tests.release.people import BINS, connect, people
@@ -216,3 +217,31 @@ def test_rows_come_in_random_order():
     first, second = rows_of(counts, (2, 2), SOURCE)
     assert np.bincount(2 * first + second, minlength=4).tolist() == counts.tolist()
     assert 100 < first[:500].sum() < 400
+
+
+def test_exchanged_rows_have_their_marginals_more_nearly():
+    random = np.random.default_rng(5)
+    sizes = (4, 3, 5)
+    truth = random.dirichlet(np.ones(60)).reshape(sizes)
+    pairs = list(combinations(range(3), 2))
+    goals = [(each, truth.sum(axis=tuple({0, 1, 2} - set(each))) * 500) for each in pairs]
+
+    def drawn(count):
+        return list(np.unravel_index(random.choice(60, count, p=truth.reshape(-1)), sizes))
+
+    def off(rows):
+        counted = [np.zeros([sizes[each] for each in columns]) for columns, _ in goals]
+        for table, (columns, _) in zip(counted, goals, strict=True):
+            np.add.at(table, tuple(rows[each] for each in columns), 1.0)
+        return sum(np.abs(table - goal).sum() for table, (_, goal) in zip(counted, goals, strict=True))
+
+    rows = drawn(500)
+    found = corrected(rows, drawn(500), goals)
+    assert [len(each) for each in found] == [500] * 3
+    assert off(found) < 0.5 * off(rows)
+
+
+def test_many_rows_are_left_as_they_were_drawn(monkeypatch):
+    monkeypatch.setattr("privsql.release.row_edits.MOST_PLACES", 10)
+    rows = [np.array([0, 1, 0, 1, 1, 1])]
+    assert corrected(rows, [np.zeros(6, dtype=np.int64)], [((0,), np.array([6.0, 0.0]))]) == rows
