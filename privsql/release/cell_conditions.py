@@ -81,6 +81,8 @@ def _is_at_edge(call: Call | Column, cells: ColumnCells) -> bool:
     if not isinstance(left, Column) or not isinstance(right, Literal):
         return False
     edge = right.value
+    if edge is None:  # no row meets it
+        return True
     if _SIDES[function]:
         if cells.column.type.kind is Kind.INTEGER:
             edge = edge + 1
@@ -109,6 +111,8 @@ def _representatives(cells: ColumnCells) -> list[Any]:
 
 def _unlike(values: Sequence[Any]) -> Any:
     match values[0]:
+        case bool():
+            return not values[0]
         case str():
             return max(values, key=len) + "~"
         case dt.datetime() | dt.date():

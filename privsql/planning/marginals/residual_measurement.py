@@ -18,6 +18,7 @@ from privsql.privacy.marginals.residual_variances import planned_variances
 
 MOST_CELLS = 2**24  # of one marginal: whole residuals are counts times the number of its cells
 NOISE = "Gaussian, rounded"
+_LEAST = Fraction(1, 2**64)
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class ResidualMeasurement:
 
     @property
     def event(self) -> Gaussian:
-        """What the ledger charges."""
-        return Gaussian(self.epsilon, self.delta, self.ratio)
+        """What the ledger charges; hardly anything under zCDP, where columns of one cell tell nothing."""
+        return Gaussian(self.epsilon, self.delta, max(self.ratio, _LEAST))
 
     def cells(self, columns: Columns) -> int:
         return math.prod(self.sizes[each] for each in columns)
