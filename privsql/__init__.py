@@ -23,10 +23,14 @@ from privsql.request import Request
 
 if TYPE_CHECKING:
     from privsql import attacks, mechanisms, teaching, theory
+    from privsql.connecting import connect
     from privsql.mechanisms import rows_needed
     from privsql.planning.composed_plan import AnyPlan as Plan
+    from privsql.planning.marginals.workload import marginals
+    from privsql.release.query_release import QueryRelease
+    from privsql.release.synthetic import Synthetic
     from privsql.results.composed_answer import AnyAnswer as Answer
-    from privsql.session import Session, connect
+    from privsql.session import Session
 
 __version__ = "0.1.0"
 
@@ -43,14 +47,17 @@ __all__ = [
     "Policy",
     "PolicyError",
     "PrivsqlError",
+    "QueryRelease",
     "Refused",
     "Request",
     "Session",
     "SourceError",
     "SqlError",
+    "Synthetic",
     "UnknownName",
     "attacks",
     "connect",
+    "marginals",
     "mechanisms",
     "rows_needed",
     "teaching",
@@ -62,8 +69,11 @@ _LATER = {
     "Plan": ("privsql.planning.composed_plan", "AnyPlan"),
     "Answer": ("privsql.results.composed_answer", "AnyAnswer"),
     "Session": ("privsql.session", "Session"),
-    "connect": ("privsql.session", "connect"),
+    "connect": ("privsql.connecting", "connect"),
     "rows_needed": ("privsql.mechanisms", "rows_needed"),
+    "marginals": ("privsql.planning.marginals.workload", "marginals"),
+    "QueryRelease": ("privsql.release.query_release", "QueryRelease"),
+    "Synthetic": ("privsql.release.synthetic", "Synthetic"),
 }
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import duckdb
 
+from privsql.connecting import connect
 from privsql.errors import PrivsqlError
 from privsql.results.composed_answer import AnyAnswer
-from privsql.session import Session, connect
+from privsql.session import Session
 
 GRADES = ("A", "B", "C", "D", "F")
 POLICY: dict[str, Any] = {

@@ -4,23 +4,25 @@ build on it: query() and explain() take the fields of a Request as arguments.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Never
+from typing import Never
 
 import pandas as pd
 
 from privsql.audit.audit import Audit
-from privsql.budget.ledger import Budget, Ledger, MemoryLedger
+from privsql.budget.ledger import Budget, Ledger
 from privsql.engines.base import Engine
-from privsql.engines.resource_limits import ResourceLimits, open_limited
-from privsql.errors import ArgumentError, Refused, SqlError, no_more_arguments
+from privsql.errors import ArgumentError, SqlError, no_more_arguments
 from privsql.noise.randomness import Randomness, SystemRandomness
 from privsql.planning.composed_plan import AnyPlan
-from privsql.policy import Policy, load_policy
-from privsql.policy.checks import analyst_of, epsilon_of, version_of
+from privsql.planning.marginals.residual_plan import ResidualPlan
+from privsql.policy import Policy
+from privsql.policy.checks import analyst_of, epsilon_of
+from privsql.release.query_release import QueryRelease
+from privsql.release.releases import ReleaseRequest, StoredReleases
+from privsql.release.synthesis import SynthesisRequest, synthesize
+from privsql.release.synthetic import Synthetic
 from privsql.request import Request, takes
 from privsql.requests.auditing import AuditRequest, audit_plan, refuse_own_tables
 from privsql.requests.batches import answer_batch, stages_of
@@ -33,8 +35,6 @@ from privsql.requests.stage import Stage, check_flag
 from privsql.results.composed_answer import AnyAnswer
 from privsql.results.notices import BoundingNotice
 from privsql.results.suggested_limits import SuggestedLimits
-from privsql.schema import Schema
-from privsql.sql.bind.catalogue import Catalogue
 
 
 class Session:
@@ -55,6 +55,8 @@ class Session:
     ) -> None:
         given = randomness or SystemRandomness(), notice or BoundingNotice(), version
         self._pipeline = Pipeline(engine, policy, ledger, analyst, *given)
+        self._pipeline = Pipeline(engine, policy, ledger, analyst, *given)
+        self._releases = StoredReleases(self._pipeline)
 
     def ask(self, request: Request) -> AnyAnswer:
         """Answer a request: find the limits and ranges it leaves open, then plan, charge, run and add noise.
@@ -210,6 +212,56 @@ class Session:
         stages, whole = stages_of(queries, epsilon, delta, dialect, show_all, analyst)
         return list(answer_batch(stages, whole, self._pipeline))
 
+    @takes(ReleaseRequest)
+    def release(self, request: ReleaseRequest) -> QueryRelease:
+        """Pay once for a workload of counts, which are then answered at no cost.
+
+        Returns:
+            The release; a repeated call returns the stored one.
+
+        Raises:
+            PrivsqlError: as `query` raises it.
+
+        Example:
+            >>> asked = privsql.marginals(["state"], ways=1)
+            >>> session.release(asked, "visits", epsilon=1.0, delta=1e-6).df(["state"]).columns.tolist()
+            ['state', 'n', 'n_low', 'n_high']
+        """
+        return self._releases.release(request)
+
+    @takes(ReleaseRequest)
+    def explain_release(self, request: ReleaseRequest) -> ResidualPlan:
+        """Show what release() would do, with the error of every marginal. Spends nothing.
+
+        Returns:
+            The plan of the release.
+
+        Raises:
+            PrivsqlError: as `explain` raises it.
+
+        Example:
+            >>> asked = privsql.marginals(["state"], ways=1)
+            >>> session.explain_release(asked, "visits", epsilon=1.0, delta=1e-6).epsilon
+            1.0
+        """
+        return self._releases.explain(request)
+
+    @takes(SynthesisRequest)
+    def synthesize(self, request: SynthesisRequest) -> Synthetic:
+        """Pay once for a table of made-up rows that are like the real ones.
+
+        Returns:
+            The table, to be queried at no cost.
+
+        Raises:
+            PrivsqlError: as `query` raises it.
+
+        Example:
+            >>> session.synthesize("visits", ["state"], epsilon=1.0, delta=1e-6).df().columns.tolist()
+            ['state']
+        """
+        return synthesize(request, self._releases, self._pipeline)
+
     def suggest_limits(
         self,
         table: str,
@@ -319,75 +371,3 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def connect(
-    source: Any,
-    policy: Policy | Mapping[str, Any] | str | Path | None = None,
-    *,
-    ledger: str | Path | None = None,
-    analyst: str = "analyst",
-    deadline: float | None = None,
-    memory_limit: int | str | None = None,
-    time_quantum: float | None = None,
-    version: str | None = None,
-    **unknown: Never,
-) -> Session:
-    """Open a data source under a policy.
-
-    Arguments:
-        source: a DuckDB file or connection, a data frame or a dict of them, or a Parquet or CSV path.
-        policy: a Policy, a dict or the path of a policy file; by default each row is one person's.
-        ledger: a file that records what is spent, shared by all sessions that name it; by default the budget
-            belongs to this session alone.
-        analyst: who asks, in the ledger.
-        deadline: seconds after which a query fails for certain: the process that runs it is killed then.
-        memory_limit: how much memory the engine may use, such as "2GB".
-        time_quantum: seconds; an answer takes a whole multiple of it, so that its timing reveals little.
-        version: a name for the data as it is now, such as "2026-11". With a ledger, later sessions that give
-            the same name get stored answers at no cost. Change it whenever the data changes.
-
-    Returns:
-        An open session; also a context manager that closes it.
-
-    Raises:
-        SourceError: the source cannot be opened.
-        PolicyError: the policy does not make sense, or does not fit the source.
-        BudgetError: the ledger cannot be used.
-        ArgumentError: another argument is wrong.
-
-    Example:
-        >>> import pandas as pd, privsql
-        >>> session = privsql.connect({"visits": pd.DataFrame({"age": [37, 64]})})
-        >>> session.query("SELECT COUNT(*) AS n FROM visits", epsilon=1.0).columns
-        ['n']
-    """
-    no_more_arguments(
-        unknown, ("policy", "ledger", "analyst", "deadline", "memory_limit", "time_quantum", "version")
-    )
-    declared, who, named = load_policy(policy), analyst_of(analyst), version_of(version)
-    engine = open_limited(source, ResourceLimits.of(deadline, memory_limit, time_quantum))
-    try:
-        # all look at one state, and so does the first query where nothing has changed since: to look for
-        # macros takes longer than most queries
-        with engine.snapshot():
-            opened = _ledger(ledger, declared, engine.schema())
-            return Session(engine, declared, opened, who, version=named or declared.version)
-    except BaseException:
-        engine.close()
-        raise
-
-
-def _ledger(path: str | Path | None, policy: Policy, schema: Schema) -> Ledger:
-    if path is None:
-        return MemoryLedger.under(policy)
-    from privsql.budget.ledger_file.file_ledger import open_ledger
-
-    # A ledger file lasts, and records the policy that it was opened under. So mistakes in the policy are
-    # raised first. A refused table is none: it is a view that the policy does not name or that can fail, and
-    # nobody is answered about it.
-    catalogue = Catalogue(schema, policy)
-    for table in schema.tables:
-        with contextlib.suppress(Refused):
-            catalogue.source(table.name)
-    return open_ledger(path, policy, schema)

@@ -74,6 +74,8 @@ COMMANDS: dict[str, list[str]] = {
         "conformance/accountants/test_ledgers.py", "budget/test_ledger.py", "budget/test_ledger_faults.py"
     ),
     "late": _pytest("engines/test_late_failures.py"),
+    "residuals": _pytest("release/test_residual_price.py", "release/test_residual_noise.py"),
+    "releases": _pytest("release"),
     "types": _pytest("conformance/engines/test_types.py"),
     "locality": _pytest("conformance/engines/test_locality.py"),
     "failures": _pytest("conformance/engines/test_failures.py"),
@@ -711,6 +713,19 @@ MUTANTS = [
     Mutant("searches that the ledger does not see", "drafting/findings.py", "MemoryLedger(price, policy.neighbours) if path is None else", "MemoryLedger(price, policy.neighbours) if path else", ("drafting",)),
     Mutant("a cap above the budget is not warned of", "drafting/budget_lines.py", "epsilon > policy.epsilon:", "epsilon > 100 * policy.epsilon:", ("drafting",)),
     Mutant("a large epsilon is not warned of", "drafting/budget_lines.py", "epsilon >= LITTLE_PROTECTION", "epsilon > LITTLE_PROTECTION", ("drafting",)),
+    # -- releases of marginals
+    Mutant("residuals: replacing costs as much as adding", "privacy/marginals/residual_price.py", "found = _of_two_rows(sizes, variances)", "found = _of_one_row(sizes, variances)", ("residuals",)),
+    Mutant("residuals: all columns differing is the worst pattern", "privacy/marginals/residual_price.py", "Fraction(float(sums.max()))", "Fraction(float(sums[-1]))", ("residuals",)),
+    Mutant("residuals: rows of a unit not squared", "privacy/marginals/residual_price.py", "by.rows**2 * max(", "by.rows * max(", ("residuals",)),
+    Mutant("residuals: the total is free for units", "planning/marginals/plan_residuals.py", "always=rows == 1 and stability.steady", "always=rows == 1", ("releases",)),
+    Mutant("residuals: noise of the uncentred count", "planning/marginals/residual_measurement.py", "self.variances[columns] * self.cells(columns) ** 2", "self.variances[columns] * self.cells(columns)", ("residuals",)),
+    Mutant("residuals: noise that does not cover the price", "planning/marginals/residual_measurement.py", "self.ratio > greatest_ratio(self.epsilon, self.delta) ** 2", "self.ratio > greatest_ratio(self.epsilon, self.delta)", ("residuals",)),
+    Mutant("residuals: undeclared values counted nowhere else", "planning/marginals/plan_residuals.py", "both = found.type.kind is Kind.BOOLEAN and set(claim.values or ()) == {False, True}", "both = True", ("releases",)),
+    Mutant("residuals: a release that is not charged", "release/releases.py", "bill = [Released(NOISE, plan.what, plan.measurement.event)]", "bill = []", ("releases",)),
+    Mutant("MWEM: a score that one row changes twice", "planning/marginals/mwem_plan.py", "part / (2 * moves), part / moves)", "part / moves, part / moves)", ("releases",)),
+    Mutant("residuals: conditions within a part of a range", "release/cell_conditions.py", "    return edge in cells.edges", "    return True", ("releases",)),
+    Mutant("residuals: undeclared texts are known", "release/cell_conditions.py", "    return all(listed)", "    return any(listed)", ("releases",)),
+    Mutant("residuals: intervals of what was shrunk", "release/answer_query.py", "unbiased[column] = _at(_summed(tables.unbiased(columns)", "unbiased[column] = _at(_summed(0 * tables.unbiased(columns)", ("releases",)),
 ]  # fmt: skip
 
 

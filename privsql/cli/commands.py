@@ -57,7 +57,7 @@ def explain(arguments: argparse.Namespace) -> str:
 
 def audit(arguments: argparse.Namespace) -> str:
     from privsql.audit.progress_line import ProgressLine
-    from privsql.session import connect
+    from privsql.connecting import connect
 
     progress = ProgressLine(sys.stderr)
     with connect(arguments.source, policy=arguments.policy) as session:
@@ -173,7 +173,7 @@ def verify(arguments: argparse.Namespace) -> str:
 
 
 def _session(arguments: argparse.Namespace) -> Session:
-    from privsql.session import connect
+    from privsql.connecting import connect
 
     return connect(
         arguments.source,

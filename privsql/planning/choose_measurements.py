@@ -43,7 +43,7 @@ def choose_measurements(draft: Draft) -> Draft:
     """Measure the winner of a selection, or every aggregate. Counts are measured jointly with sums if that
     makes some number more accurate and none less.
     """
-    context = _context(draft)
+    context = context_of(draft)
     if isinstance(draft.release, Choose):
         return _winner(draft, draft.release, context)
     release, offer = draft.release, draft.task.offer
@@ -92,7 +92,7 @@ def _winner(draft: Draft, release: Choose, context: AggregationContext) -> Draft
     return replace(draft, pricing=pricing, notes=(*notes, *draft.notes))
 
 
-def _context(draft: Draft) -> AggregationContext:
+def context_of(draft: Draft) -> AggregationContext:
     """What all aggregates of a release share."""
     release = draft.release
     assert draft.stability is not None

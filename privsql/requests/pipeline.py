@@ -7,10 +7,10 @@ Everything that answering takes is held here: the source, the policy, the ledger
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from privsql.algebra.relations import BoundQuery, Scan
 from privsql.answers.answer_file import AnswerFile
@@ -41,7 +41,7 @@ from privsql.requests.planning_cache import PlanCache
 from privsql.requests.stage import Stage
 from privsql.results.answer import Answer
 from privsql.results.finish import computed_types, finish, public_answer
-from privsql.results.notices import BoundingNotice
+from privsql.results.notices import Bounded, BoundingNotice
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.parse.constants import Constants
 from privsql.sql.parse.tokens import too_deep
@@ -49,6 +49,8 @@ from privsql.sql.read import read, read_composition, read_part
 from privsql.sql.split.composition import Composition, Tree
 from privsql.sql.split.stage_values import Columns
 from privsql.types import Type
+
+Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True)
@@ -204,7 +206,7 @@ class Pipeline:
         """The price of a plan as the ledger counts it; None where it counts epsilon."""
         return self.ledger.rho([each.event for each in released(plan.measurements)])
 
-    def give_notice(self, plan: Plan) -> None:
+    def give_notice(self, plan: Bounded) -> None:
         """Warn, once, of limits that nobody declared; before anything is charged."""
         self.notice.give(plan)
 
@@ -280,10 +282,24 @@ class Pipeline:
         return self.analyst if stage.analyst is None else analyst_of(stage.analyst)
 
     def run(self, priced: Priced, charge: Charge) -> Answer:
-        """After the charge nothing but an answer or one fixed sentence comes out, and nothing exact stays."""
+        """Run what was charged, add noise, and store the answer."""
+        return self.after_charge(charge, lambda: self._answered(priced, charge))
+
+    def _answered(self, priced: Priced, charge: Charge) -> Answer:
+        plan, stage, engine = priced.plan, priced.stage, self.engine
+        version = self.version()
+        exact = [engine.run(statement, plan.keys) for statement in plan.runs]
+        noisy = add_noise(plan, exact, self.randomness, lambda sql: engine.run(sql, plan.keys))
+        kept = Kept(charge.number, stage.text, charge.when, version, stage.to_json, lambda: (plan, noisy))
+        return finished(self._stored.keep(kept, combine=not stage.fresh))
+
+    def after_charge(self, charge: Charge, work: Callable[[], Outcome]) -> Outcome:
+        """Do what was charged. Nothing but its outcome or one fixed sentence comes out, and nothing exact
+        stays.
+        """
         try:
             with elapsed_time(), self.engine.one_query():
-                outcome = self._outcome(priced, charge)
+                outcome = _outcome(work)
                 if isinstance(outcome, BaseException):
                     raise outcome from None
                 return outcome
@@ -294,24 +310,20 @@ class Pipeline:
             self._stored.share(charge.number)
         raise KeyboardInterrupt("the query was interrupted; its charge stands")
 
-    def _outcome(self, priced: Priced, charge: Charge) -> Answer | BaseException:
-        """An answer, or what to raise.
 
-        An error raised here would keep the frames that hold what was read, and freeing them takes a time
-        that depends on the data.
-        """
-        plan, stage, engine = priced.plan, priced.stage, self.engine
-        try:
-            version = self.version()
-            exact = [engine.run(statement, plan.keys) for statement in plan.runs]
-            noisy = add_noise(plan, exact, self.randomness, lambda sql: engine.run(sql, plan.keys))
-            kept = Kept(charge.number, stage.text, charge.when, version, stage.to_json, lambda: (plan, noisy))
-            return finished(self._stored.keep(kept, combine=not stage.fresh))
-        except Exception:  # noqa: BLE001 -- whatever it is, it may depend on data
-            return EngineError()
-        except BaseException as error:  # noqa: BLE001 -- Ctrl-C, SystemExit, a timeout that a signal raises
-            error.__context__ = error.__cause__ = None
-            return error.with_traceback(None)
+def _outcome(work: Callable[[], Outcome]) -> Outcome | BaseException:
+    """What comes of it, or what to raise.
+
+    An error raised here would keep the frames that hold what was read, and freeing them takes a time that
+    depends on the data.
+    """
+    try:
+        return work()
+    except Exception:  # noqa: BLE001 -- whatever it is, it may depend on data
+        return EngineError()
+    except BaseException as error:  # noqa: BLE001 -- Ctrl-C, SystemExit, a timeout that a signal raises
+        error.__context__ = error.__cause__ = None
+        return error.with_traceback(None)
 
 
 def _render(plan: Plan) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+import pandas as pd
+
 from privsql.errors import ArgumentError
 
 
@@ -15,3 +17,8 @@ def optional(module: str, extra: str) -> Any:
     except ImportError:
         problem = f"this needs the package {module.partition('.')[0]}"
         raise ArgumentError("argument-extra", problem, f"pip install 'privsql[{extra}]'") from None
+
+
+def arrow_table(frame: pd.DataFrame) -> Any:
+    """The rows of a frame as a pyarrow Table (extra: privsql[arrow])."""
+    return optional("pyarrow", "arrow").Table.from_pandas(frame, preserve_index=False)

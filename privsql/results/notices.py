@@ -7,9 +7,10 @@ import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from privsql.errors import BoundingWarning
-from privsql.planning.plan import Plan
+from privsql.planning.limits.bounding import Bounding
 
 _INNER = (str(Path(__file__).parent.parent), contextlib.__file__)  # the latter: a with as a decorator
 SESSION = (
@@ -23,6 +24,13 @@ FRAME = (
 )
 
 
+class Bounded(Protocol):
+    """Anything that is planned under limits on one unit."""
+
+    @property
+    def bounding(self) -> tuple[Bounding, ...]: ...
+
+
 @dataclass
 class BoundingNotice:
     """Warns about default limits on the first query that they apply to. `remedy`: what to do about it."""
@@ -30,7 +38,7 @@ class BoundingNotice:
     remedy: str = SESSION
     given: bool = False
 
-    def give(self, plan: Plan) -> None:
+    def give(self, plan: Bounded) -> None:
         """Call this before the charge: where warnings are errors, nothing is spent."""
         undeclared = sorted(name for each in plan.bounding for name in each.undeclared)
         if self.given or not undeclared:

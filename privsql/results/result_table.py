@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privsql.results.extras import optional
+from privsql.results.extras import arrow_table, optional
 
 
 class ResultTable(ABC):
@@ -63,8 +63,7 @@ class ResultTable(ABC):
             >>> answer.arrow().column_names
             ['state', 'n']
         """
-        table = optional("pyarrow", "arrow").Table
-        return table.from_pandas(self._dated(), preserve_index=False)
+        return arrow_table(self._dated())
 
     def pl(self) -> Any:
         """The answer as a Polars frame (extra: privsql[arrow]).

@@ -215,7 +215,7 @@ def test_a_second_ctrl_c_keeps_no_exact_data(tmp_path, monkeypatch):
             session.query(TOTAL, epsilon=1)
     assert caught.value.__context__ is None
     functions = [each.name for each in caught.traceback]
-    assert functions[-1] == "run" and "_outcome" not in functions
+    assert functions[-1] == "after_charge" and "_outcome" not in functions
 
 
 @pytest.mark.parametrize("signalled", [KeyboardInterrupt, SystemExit, Timeout])

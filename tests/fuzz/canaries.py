@@ -29,7 +29,7 @@ from zlib import crc32
 import duckdb
 
 import privsql
-from privsql.session import _ledger
+from privsql.connecting import _ledger
 from tests.attacks.judge import listening
 from tests.fuzz import short, texts
 from tests.fuzz.differential import fixed

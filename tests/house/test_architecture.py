@@ -43,9 +43,11 @@ ROOMS = [
     "results",
     "audit",
     "requests",
+    "release",
     "session",
 ]
 TOP = [
+    "connecting",
     "mechanisms",
     "teaching",
     "attacks",

@@ -130,6 +130,23 @@ def errors() -> None:
             raise AssertionError("a list of rows is refused")
 
 
+def releases() -> None:
+    """Counts and rows that are paid for once."""
+    columns = {"age": {"range": [0, 120]}}
+    with privsql.connect(
+        {"visits": visits()}, policy={"tables": {"visits": {"columns": columns}}}
+    ) as session:
+        workload = privsql.marginals(["age"], ways=1, bins={"age": 4})
+        assert_type(session.explain_release(workload, "visits", epsilon=1.0, delta=1e-6).epsilon, float)
+        release = session.release(workload, "visits", epsilon=1.0, delta=1e-6)
+        assert_type(release, privsql.QueryRelease)
+        assert_type(release.df(["age"]), pd.DataFrame)
+        assert_type(release.query("SELECT COUNT(*) AS n FROM visits").columns, list[str])
+        made = session.synthesize("visits", ["age"], epsilon=1.0, delta=1e-6, bins={"age": 4})
+        assert_type(made, privsql.Synthetic)
+        assert_type(made.df(), pd.DataFrame)
+
+
 def outside_sql() -> None:
     """The mechanisms by themselves."""
     assert mechanisms.exponential({"apple": 3, "banana": 900}, epsilon=1.0) in ("apple", "banana")

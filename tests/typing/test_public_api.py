@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).with_name("public_api.py")
-PARTS = ("plans", "batches_and_audits", "frames", "errors", "outside_sql", "theory_and_attacks")
+PARTS = ("plans", "batches_and_audits", "frames", "errors", "releases", "outside_sql", "theory_and_attacks")
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -1,0 +1,1 @@
+"""Exact marginals of a table go in; noisy ones come out."""

@@ -1,0 +1,123 @@
+"""A distribution over cells goes in; rows come out: as many in each cell as it says, up to rounding, with
+values drawn from their cells.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from privsql.noise.randomness import Randomness
+from privsql.planning.marginals.column_cells import OTHER, ColumnCells
+from privsql.release.dense_fit import Dense
+from privsql.release.shrinkage import Floats
+from privsql.tables import Integers
+from privsql.types import Kind
+
+_MICROSECOND = dt.timedelta(microseconds=1)
+
+
+def systematic_counts(table: Dense, rows: int, start: float) -> Integers:
+    """How many of the rows each cell gets: row i is where the running total of shares passes i + start.
+
+    Each cell gets its expected number, rounded up or down; so does every run of neighbouring cells, so that
+    errors do not add up as those of independent draws do.
+    """
+    ends = np.cumsum(table.reshape(-1), dtype=np.float64)
+    ends *= rows / ends[-1]
+    passed = np.floor(ends + start).astype(np.int64)
+    passed[-1] = rows
+    return np.diff(passed, prepend=0)
+
+
+def uniform(count: int, source: Randomness) -> Floats:
+    """Numbers between 0 and 1. What is drawn here is drawn after the noise, and protects nobody."""
+    words = source.integers(2 * count).astype(np.float64)
+    found: Floats = (words[::2] + words[1::2] / 2**32) / 2**32
+    return found
+
+
+def rows_of(counts: Integers, sizes: Sequence[int], source: Randomness) -> list[Integers]:
+    """The cell of every row, column by column, in random order."""
+    cells = np.repeat(np.arange(len(counts)), counts)
+    cells = cells[np.argsort(uniform(len(cells), source))]
+    return [each.astype(np.int64) for each in np.unravel_index(cells, tuple(sizes))]
+
+
+def column_values(cells: ColumnCells, codes: Integers, source: Randomness) -> pd.Series[Any]:
+    """A value for each row, of the column's type: a declared value, or a number or date within its part."""
+    missing = (codes >= cells.listed) & (codes < cells.listed + cells.null)
+    other = codes >= cells.listed + cells.null
+    inside = np.minimum(codes, cells.listed - 1)
+    if not cells.edges:
+        return _of_values(cells, inside, missing, other)
+    drawn = _within_part(cells, inside, uniform(len(codes), source))
+    return _typed(cells, drawn, missing)
+
+
+def _of_values(
+    cells: ColumnCells, inside: Integers, missing: npt.NDArray[np.bool_], other: npt.NDArray[np.bool_]
+) -> pd.Series[Any]:
+    """Declared values. Of undeclared texts only is a row shown as such; others are NULL."""
+    known = np.empty(cells.listed, dtype=object)
+    known[:] = list(cells.values)
+    values = known[inside]
+    is_text = cells.column.type.kind is Kind.TEXT
+    values[other] = OTHER if is_text else None
+    values[missing] = None
+    gone = missing if is_text else missing | other
+    if is_text:
+        return pd.Series(values, dtype=object)
+    filler = cells.values[0]
+    return _typed(cells, np.where(gone, filler, values), gone)
+
+
+def _within_part(cells: ColumnCells, inside: Integers, where: Floats) -> npt.NDArray[Any]:
+    """A value within each row's part of the range, uniformly."""
+    match cells.column.type.kind:
+        case Kind.INTEGER:
+            edges = np.array(cells.edges, dtype=np.int64)
+            widths = edges[1:] - edges[:-1]
+            return edges[inside] + np.floor(where * widths[inside]).astype(np.int64)
+        case Kind.DATE:
+            days = np.array([each.toordinal() for each in cells.edges], dtype=np.int64)
+            drawn = days[inside] + np.floor(where * np.diff(days)[inside]).astype(np.int64)
+            return np.array([dt.date.fromordinal(int(each)) for each in drawn], dtype=object)
+        case Kind.TIMESTAMP:
+            first = cells.edges[0]
+            ticks = np.array([(each - first) // _MICROSECOND for each in cells.edges], dtype=np.int64)
+            drawn = ticks[inside] + np.floor(where * np.diff(ticks)[inside]).astype(np.int64)
+            return np.datetime64(first, "us") + drawn.astype("timedelta64[us]")
+        case _:
+            ends = np.array([float(each) for each in cells.edges])
+            return ends[inside] + where * np.diff(ends)[inside]
+
+
+def _typed(cells: ColumnCells, values: npt.NDArray[Any], missing: npt.NDArray[np.bool_]) -> pd.Series[Any]:
+    """A series of the column's type, with NULL where values are missing."""
+    found: pd.Series[Any]
+    nullable = cells.null or cells.other
+    match cells.column.type.kind:
+        case Kind.INTEGER if nullable:  # whole numbers beside NULL would become floats
+            return pd.Series(pd.arrays.IntegerArray(values.astype(np.int64), missing.copy()))
+        case Kind.BOOLEAN if nullable:
+            return pd.Series(pd.arrays.BooleanArray(values.astype(np.bool_), missing.copy()))
+        case Kind.INTEGER:
+            found = pd.Series(values.astype(np.int64))
+        case Kind.BOOLEAN:
+            found = pd.Series(values.astype(np.bool_))
+        case Kind.DATE:
+            found = pd.Series(values, dtype=object)
+        case Kind.TIMESTAMP:
+            found = pd.Series(values.astype("datetime64[us]"))
+        case Kind.DECIMAL:
+            found = pd.Series(np.round(values.astype(np.float64), cells.column.type.scale))
+        case _:
+            found = pd.Series(values.astype(np.float64))
+    masked: pd.Series[Any] = found.mask(pd.Series(missing))
+    return masked if missing.any() else found
