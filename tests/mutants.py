@@ -296,7 +296,7 @@ MUTANTS = [
     Mutant("a cast that rounds keeps values apart", _OWNERS, "_uncast(inner) if inner.type.scale <= type_.scale else expression", "_uncast(inner)", _OF_UNITS),
     Mutant("UNIQUE believed of one side", _JOINS, "_limited(left, [a for a, _ in pairs]), _limited(right, [b for _, b in pairs])", "_limited(left, [a for a, _ in pairs]), right", _OF_UNITS),
     Mutant("a row that takes the place of another counted once", _STABILITY, "rows = 2 * inner.rows", "rows = inner.rows", _OF_UNITS),
-    Mutant("matches not cut", _ROWS_SQL, "self.ranked(f\"SELECT {names} FROM {self.numbered(source, values)}\", rank, relation.most)", "self.ranked(f\"SELECT {names} FROM {self.numbered(source, values)}\", rank, 1000000)", _OF_UNITS),
+    Mutant("matches not cut", _ROWS_SQL, "rest, rank, relation.most, names)", "rest, rank, 1000000, names)", _OF_UNITS),
     Mutant("matches of the other side not counted", _STABILITY, "left.rows * meets + right.rows * met", "left.rows + right.rows", _OF_UNITS),
     Mutant("UNIQUE nanoseconds", _CATALOGUE, 'in ("TIMESTAMP_NS", "TIMESTAMP_S", "TIMESTAMP_MS")', "in ()", _OF_UNITS),
     Mutant("a table may have the column of the unit", _CATALOGUE, "if ours is not None:", "if False:", ("names",)),
