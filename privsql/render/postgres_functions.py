@@ -22,6 +22,10 @@ def _part(name: str, shown: str = "") -> str:
     return f"(CASE WHEN isfinite({{0}}) THEN CAST({shown or f'extract({name} FROM {{0}})'} AS bigint) END)"
 
 
+# dates go further than timestamps, which some functions turn them into
+_TIMED = "isfinite({0}) AND {0} < DATE '290000-01-01'"
+
+
 def _where(test: str, value: str) -> str:
     return f"(CASE WHEN {test} THEN {value} END)"
 
@@ -94,11 +98,11 @@ FORMS: dict[str, str] = {
     **{name: _part(name) for name in ("month", "day", "quarter", "isodow", "week")},
     "dayofweek": _part("dow"),
     "dayofyear": _part("doy"),
-    "hour": _part("hour", "extract(hour FROM CAST({0} AS timestamp))"),
-    "minute": _part("minute", "extract(minute FROM CAST({0} AS timestamp))"),
-    "second": _part("second", "floor(extract(second FROM CAST({0} AS timestamp)))"),
-    "dayname": _where("isfinite({0})", "to_char({0}, 'FMDay')"),
-    "monthname": _where("isfinite({0})", "to_char({0}, 'FMMonth')"),
+    "hour": _where(_TIMED, "CAST(extract(hour FROM CAST({0} AS timestamp)) AS bigint)"),
+    "minute": _where(_TIMED, "CAST(extract(minute FROM CAST({0} AS timestamp)) AS bigint)"),
+    "second": _where(_TIMED, "CAST(floor(extract(second FROM CAST({0} AS timestamp))) AS bigint)"),
+    "dayname": _where(_TIMED, "(to_char({0}, 'FMDay') COLLATE \"C\")"),
+    "monthname": _where(_TIMED, "(to_char({0}, 'FMMonth') COLLATE \"C\")"),
     "last_day": _where(
         _WITHIN.format(),
         "CAST(date_trunc('month', CAST({0} AS timestamp)) + INTERVAL '1 month -1 day' AS date)",

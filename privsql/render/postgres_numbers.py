@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from privsql.types import BIGINT, Kind, Type
+from privsql.types import INTEGER_BOUNDS, Type
 
 _LONGEST_REPEATED = 60  # letters of an argument that may be written more than once
 _HOLE = re.compile(r"\{(\d)\}")
@@ -158,9 +158,5 @@ def fits(type_: Type, low: int, high: int) -> bool:
 
 
 def bounds_of(type_: Type) -> tuple[int, int]:
-    """What the engine's type of an INTEGER can hold."""
-    return (type_.low, type_.high) if type_.is_wide else (BIGINT.low, BIGINT.high)
-
-
-def is_number(type_: Type) -> bool:
-    return type_.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE)
+    """What a type that an INTEGER is computed in holds: of NUMERIC as much as of DuckDB's widest type."""
+    return INTEGER_BOUNDS["HUGEINT" if type_.is_wide else "BIGINT"]

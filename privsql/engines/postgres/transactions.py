@@ -23,7 +23,7 @@ Rows = list[tuple[Any, ...]]
 
 MOST_ROWS = 5_000_000  # that a statement may return; a plan has a million cells at most
 _OLDEST = 150_000
-_SETTINGS = {
+SETTINGS = {
     "search_path": "pg_catalog",
     "TimeZone": "UTC",
     "DateStyle": "ISO, YMD",
@@ -173,7 +173,7 @@ class PostgresConnection:
                 raise unsuitable(
                     "the encoding of this database is not UTF8", "store the tables in one that is"
                 )
-            for name, value in _SETTINGS.items():
+            for name, value in SETTINGS.items():
                 connection.execute("SELECT set_config(%s, %s, false)", [name, value])
             return connection
         except psycopg.Error:
