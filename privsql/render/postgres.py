@@ -20,7 +20,7 @@ from privsql.errors import Refused, SqlError
 from privsql.render.base import INFIX, OPERATIONS, plain_decimal, plain_letters
 from privsql.render.duckdb import DUCKDB
 from privsql.render.postgres_aggregates import PostgresAggregates
-from privsql.render.postgres_functions import FIRST_DAY, FORMS, LAST_DAY, REASONS
+from privsql.render.postgres_functions import DIFFERENCES, FIRST_DAY, FORMS, LAST_DAY, REASONS
 from privsql.render.postgres_numbers import (
     OF_DOUBLES,
     WIDE_TO_DOUBLE,
@@ -234,7 +234,7 @@ class PostgreSQL(PostgresAggregates):
         return filled(f"(CASE WHEN {within} THEN CAST({{0}} + {{1}} AS {name}) END)", [moment, other])
 
     def _function(self, call: Call, args: Sequence[str]) -> str:
-        form = self.forms.get(call.function)
+        form = self._form_of(call)
         if form is None or not _suits(call):
             raise self._no_form(call.function)
         own = call.args[0].type if call.args else call.type
@@ -251,6 +251,11 @@ class PostgreSQL(PostgresAggregates):
             elif take.rstrip("?").lower() == "int":
                 listed[place] = f"CAST({listed[place]} AS integer)"
         return filled(form.replace("{args}", ", ".join(f"{{{n}}}" for n in range(len(listed)))), listed)
+
+    def _form_of(self, call: Call) -> str | None:
+        if call.function == "date_diff" and isinstance(call.args[0], Literal):
+            return DIFFERENCES.get(call.args[0].value)
+        return self.forms.get(call.function)
 
     def _rounded(self, call: Call, args: Sequence[str]) -> str:
         """Whole numbers and DECIMALs, half away from zero."""

@@ -30,6 +30,28 @@ def _where(test: str, value: str) -> str:
     return f"(CASE WHEN {test} THEN {value} END)"
 
 
+_LOGARITHM = (
+    f"(CASE WHEN {{{{0}}}} > 0 THEN {{}}({{{{0}}}}) WHEN {{{{0}}}} = 0 THEN (- {INFINITY}) "
+    f"WHEN {{{{0}}}} < 0 THEN {NAN} END)"
+)
+_CIRCLE = (
+    f"(CASE WHEN abs({{{{0}}}}) < {INFINITY} THEN {{}}({{{{0}}}}) WHEN {{{{0}}}} IS NOT NULL THEN {NAN} END)"
+)
+_ARC = (
+    f"(CASE WHEN {{{{0}}}} BETWEEN -1 AND 1 THEN {{}}({{{{0}}}}) WHEN {{{{0}}}} IS NOT NULL THEN {NAN} END)"
+)
+# PostgreSQL fails where the result is too large, and where it is so small that it has fewer digits
+_ODD = "{1} / 2 <> trunc({1} / 2)"
+_POWER = (
+    f"(CASE WHEN {{0}} = 0 AND {{1}} < 0 THEN {INFINITY} "
+    f"WHEN {{0}} < 0 AND {{1}} <> trunc({{1}}) THEN {NAN} "
+    f"WHEN abs({{0}}) >= {INFINITY} OR abs({{1}}) >= {INFINITY} OR {{0}} = 0 OR {{1}} = 0 THEN power({{0}}, {{1}}) "
+    f"WHEN abs({{1}}) < 1e-300 OR (abs({{1}}) > 1e300 AND abs({{0}}) = 1) THEN {double(1.0)} "
+    f"WHEN abs({{1}}) > 1e300 THEN (CASE WHEN (abs({{0}}) > 1) = ({{1}} > 0) THEN {INFINITY} ELSE {double(0.0)} END) "
+    "WHEN {1} * ln(abs({0})) > 709.78 THEN "
+    f"(CASE WHEN {{0}} < 0 AND {_ODD} THEN (- {INFINITY}) ELSE {INFINITY} END) "
+    f"WHEN {{1}} * ln(abs({{0}})) < -708 THEN {double(0.0)} ELSE power({{0}}, {{1}}) END)"
+)
 _YEAR = "extract(year FROM {0})"
 FORMS: dict[str, str] = {
     # -- text
@@ -65,30 +87,27 @@ FORMS: dict[str, str] = {
     "trunc": "CAST(trunc({0}) AS double precision)",
     "round": ROUND,
     "sign": "CAST(sign({0}) AS bigint)",
-    "sqrt": _where("{0} >= 0", "sqrt({0})"),
-    "ln": _where("{0} > 0", "ln({0})"),
-    "log10": _where("{0} > 0", "log({0})"),
-    "asin": _where("{0} BETWEEN -1 AND 1", "asin({0})"),
-    "acos": _where("{0} BETWEEN -1 AND 1", "acos({0})"),
-    "exp": f"(CASE WHEN {{0}} > {INFINITY} THEN {NAN} WHEN {{0}} > 709.78 THEN {INFINITY} "
-    f"WHEN {{0}} < -744 THEN {double(0.0)} ELSE exp({{0}}) END)",
-    "sin": _where(f"abs({{0}}) < {INFINITY}", "sin({0})"),
-    "cos": _where(f"abs({{0}}) < {INFINITY}", "cos({0})"),
-    "tan": _where(f"abs({{0}}) < {INFINITY}", "tan({0})"),
+    "sqrt": f"(CASE WHEN {{0}} >= 0 THEN sqrt({{0}}) WHEN {{0}} < 0 THEN {NAN} END)",
+    "ln": _LOGARITHM.format("ln"),
+    "log10": _LOGARITHM.format("log"),
+    "asin": _ARC.format("asin"),
+    "acos": _ARC.format("acos"),
+    "exp": f"(CASE WHEN {{0}} >= {INFINITY} THEN {{0}} WHEN {{0}} > 709.78 THEN {INFINITY} "
+    f"WHEN {{0}} < -708 THEN {double(0.0)} ELSE exp({{0}}) END)",
+    "sin": _CIRCLE.format("sin"),
+    "cos": _CIRCLE.format("cos"),
+    "tan": _CIRCLE.format("tan"),
     "atan": "atan({0})",
     "atan2": "atan2({0}, {1})",
-    "sinh": _where(f"abs({{0}}) < {INFINITY}", "sinh({0})"),
-    "cosh": _where(f"abs({{0}}) < {INFINITY}", "cosh({0})"),
+    "sinh": "sinh({0})",
+    "cosh": "cosh({0})",
     "tanh": "tanh({0})",
     "asinh": "asinh({0})",
-    "degrees": f"(CASE WHEN abs({{0}}) >= {INFINITY} OR abs({{0}}) < 1e300 THEN degrees({{0}}) "
+    "degrees": f"(CASE WHEN abs({{0}}) >= {INFINITY} OR abs({{0}}) < 3e306 THEN degrees({{0}}) "
     f"ELSE sign({{0}}) * {INFINITY} END)",
     "radians": f"(CASE WHEN abs({{0}}) < 1e-300 THEN {double(0.0)} ELSE radians({{0}}) END)",
     "cbrt": "cbrt({0})",
-    "pow": f"(CASE WHEN abs({{1}}) > 1e300 OR (abs({{1}}) < 1e-300 AND {{1}} <> 0) THEN NULL "
-    f"WHEN {{0}} = 0 THEN (CASE WHEN {{1}} > 0 THEN {double(0.0)} WHEN {{1}} = 0 THEN {double(1.0)} END) "
-    f"WHEN abs({{0}}) >= {INFINITY} THEN NULL WHEN {{0}} < 0 AND {{1}} <> trunc({{1}}) THEN NULL "
-    "WHEN {1} * ln(abs({0})) BETWEEN -700 AND 709 THEN power({0}, {1}) END)",
+    "pow": _POWER,
     "pi": "pi()",
     "isnan": f"({{0}} = {NAN})",
     "isinf": f"(abs({{0}}) = {INFINITY})",
@@ -96,6 +115,12 @@ FORMS: dict[str, str] = {
     # -- dates
     "year": _part("year", f"(CASE WHEN {_YEAR} > 0 THEN {_YEAR} ELSE {_YEAR} + 1 END)"),
     **{name: _part(name) for name in ("month", "day", "quarter", "isodow", "week")},
+    "isoyear": _where(_WITHIN.format(), "CAST(extract(isoyear FROM {0}) AS bigint)"),
+    "yearweek": _where(
+        _WITHIN.format(), "CAST(extract(isoyear FROM {0}) * 100 + extract(week FROM {0}) AS bigint)"
+    ),
+    "decade": _where(_WITHIN.format(), "CAST(div(extract(year FROM {0}), 10) AS bigint)"),
+    "century": _where(_WITHIN.format(), "CAST(extract(century FROM {0}) AS bigint)"),
     "dayofweek": _part("dow"),
     "dayofyear": _part("doy"),
     "hour": _where(_TIMED, "CAST(extract(hour FROM CAST({0} AS timestamp)) AS bigint)"),
@@ -109,6 +134,28 @@ FORMS: dict[str, str] = {
     ),
     "epoch": _where("isfinite({0})", "CAST(extract(epoch FROM {0}) AS double precision)"),
     "date_trunc": _where(_WITHIN.format().replace("{0}", "{1}"), "date_trunc({0}, CAST({1} AS timestamp))"),
+}
+
+
+def _difference(value: str) -> str:
+    """How much later a number of the second moment is than that of the first."""
+    later = f"{value.replace('{}', '{2}')} - {value.replace('{}', '{1}')}"
+    tests = " AND ".join(f"{{{place}}} BETWEEN {FIRST_DAY} AND {LAST_DAY}" for place in (1, 2))
+    return _where(tests, f"CAST({later} AS bigint)")
+
+
+_MONTHS = "(extract(year FROM {}) * 12 + extract(month FROM {}))"
+# date_diff, by the unit whose boundaries between two moments are counted
+DIFFERENCES: dict[str, str] = {
+    "second": _difference("floor(extract(epoch FROM {}))"),
+    "minute": _difference("floor(extract(epoch FROM {}) / 60)"),
+    "hour": _difference("floor(extract(epoch FROM {}) / 3600)"),
+    "day": _difference("floor(extract(epoch FROM {}) / 86400)"),
+    "week": _difference("floor((extract(epoch FROM {}) / 86400 + 3) / 7)"),
+    "month": _difference(_MONTHS),
+    "quarter": _difference(f"floor(({_MONTHS} - 1) / 3)"),
+    "year": _difference("extract(year FROM {})"),
+    "decade": _difference("floor(extract(year FROM {}) / 10)"),
 }
 _FORMATS = "its formats are another engine's language there"
 _PATTERNS = "regular expressions are another language there, and can fail while they run"

@@ -95,15 +95,21 @@ def _copy_table(source: duckdb.DuckDBPyConnection, server: Any, schema: str, tab
             columns.append(f"CHECK ({text})")
     target = f"{schema}.{_quoted(table)}"
     server.execute(f"CREATE TABLE {target} ({', '.join(columns)})")
-    rows = source.execute(f"SELECT * FROM {_quoted(table)}").fetchall()
-    if any(type_.startswith("STRUCT") for _, type_, _ in described):
-        rows = [
-            tuple(None if type_.startswith("STRUCT") else v for v, (_, type_, _) in zip(row, described))
-            for row in rows
-        ]
+    kinds = [type_ for _, type_, _ in described]
+    rows = [
+        tuple(_value(value, kind) for value, kind in zip(row, kinds, strict=True))
+        for row in source.execute(f"SELECT * FROM {_quoted(table)}").fetchall()
+    ]
     marks = ", ".join(f"CAST(%s AS {type_name(type_, schema)})" for _, type_, _ in described)
     with server.cursor() as cursor:
         cursor.executemany(f"INSERT INTO {target} VALUES ({marks})", rows)
+
+
+def _value(value: Any, kind: str) -> Any:
+    """A value as psycopg writes it; structs have no type of their own there."""
+    if kind.startswith("STRUCT"):
+        return None
+    return list(value) if isinstance(value, tuple) else value
 
 
 @lru_cache
