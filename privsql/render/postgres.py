@@ -191,7 +191,8 @@ class PostgreSQL(PostgresAggregates):
         raise AssertionError("casts are by pairs of types here")
 
     def list_cast(self, rendered: str, of: str) -> str:
-        raise self._no_lists()
+        element = filled(BROUGHT[of], ["element"])
+        return f"ARRAY(SELECT {element} FROM unnest({rendered}) AS privsql_list(element))"
 
     def guarded(self, rendered: str) -> str:
         raise AssertionError("PostgreSQL has nothing like TRY")
@@ -281,14 +282,11 @@ class PostgreSQL(PostgresAggregates):
         return f"ARRAY[{', '.join(values)}]"
 
     def unnested(self, listed: str, relation: Unnest) -> str:
-        raise self._no_lists()
-
-    def _no_lists(self) -> Refused:
-        return Refused(
-            "refused-function",
-            "Columns of lists are not supported on PostgreSQL yet.",
-            "Store a row for each element in a table of its own.",
-        )
+        """The different elements are those that are not NULL, as DuckDB counts them."""
+        if not relation.distinct:
+            return f"unnest({listed})"
+        different = f"SELECT DISTINCT element FROM unnest({listed}) AS privsql_list(element)"
+        return f"unnest(ARRAY({different} WHERE element IS NOT NULL))"
 
     def unpivoted(self, relation: Unpivot) -> list[str]:
         """Both lists are opened side by side, row by row."""

@@ -38,9 +38,11 @@ _COLUMNS = """
             WHERE k.relkind = 'f'),
         a.attnum::bigint, a.attname::text, a.attnotnull, a.attgenerated::text,
         y.typname::text, m.nspname::text, y.typtype::text, y.oid::bigint, a.atttypmod::bigint,
-        format_type(a.atttypid, a.atttypmod)
+        format_type(a.atttypid, a.atttypmod), e.typname::text, x.nspname::text, e.typtype::text, e.oid::bigint
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
         JOIN pg_type y ON y.oid = a.atttypid JOIN pg_namespace m ON m.oid = y.typnamespace
+        LEFT JOIN pg_type e ON e.oid = y.typelem AND y.typcategory = 'A'
+        LEFT JOIN pg_namespace x ON x.oid = e.typnamespace
     WHERE n.nspname = {schema} AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
         AND a.attnum > 0 AND NOT a.attisdropped
         AND NOT EXISTS (SELECT FROM pg_inherits h WHERE h.inhrelid = c.oid)
@@ -123,7 +125,10 @@ def _schema(columns: Rows, labels: Rows, constraints: Rows, indexes: Rows) -> Sc
 
 
 def _column(name: str, required: bool, enums: dict[int, list[str]], described: Sequence[Any]) -> SchemaColumn:
-    type_name, namespace, kind, number, modifier, shown = described
+    type_name, namespace, kind, number, modifier, shown, *element = described
+    if element and element[0] is not None:
+        of = _column(name, False, enums, [*element, modifier, shown])
+        return SchemaColumn(name, None, shown, elements=of if of.type is not None else None)
     if kind == "e":
         return SchemaColumn(name, TEXT, shown, "text", tuple(enums.get(number, ())), required)
     if namespace != "pg_catalog" or kind != "b":
