@@ -20,7 +20,7 @@ from privsql.errors import Refused, SqlError
 from privsql.render.base import INFIX, OPERATIONS, plain_decimal, plain_letters
 from privsql.render.duckdb import DUCKDB
 from privsql.render.postgres_aggregates import PostgresAggregates
-from privsql.render.postgres_functions import DIFFERENCES, FIRST_DAY, FORMS, LAST_DAY, REASONS
+from privsql.render.postgres_functions import CONDITIONS, DIFFERENCES, FIRST_DAY, FORMS, LAST_DAY, REASONS
 from privsql.render.postgres_numbers import (
     OF_DOUBLES,
     WIDE_TO_DOUBLE,
@@ -191,8 +191,8 @@ class PostgreSQL(PostgresAggregates):
         raise AssertionError("casts are by pairs of types here")
 
     def list_cast(self, rendered: str, of: str) -> str:
-        element = filled(BROUGHT[of], ["element"])
-        return f"ARRAY(SELECT {element} FROM unnest({rendered}) AS privsql_list(element))"
+        element = filled(BROUGHT[of], ["privsql_e"])
+        return f"ARRAY(SELECT {element} FROM unnest({rendered}) AS privsql_list(privsql_e))"
 
     def guarded(self, rendered: str) -> str:
         raise AssertionError("PostgreSQL has nothing like TRY")
@@ -266,7 +266,7 @@ class PostgreSQL(PostgresAggregates):
         return self.cast(rounded, wide, call.type)
 
     def _no_form(self, name: str) -> Refused:
-        why = REASONS.get(name)
+        why = REASONS.get(name) or CONDITIONS.get(name)
         return Refused(
             "refused-function",
             f"The engine of this session has no form of {name} that cannot fail on some row"
@@ -285,8 +285,8 @@ class PostgreSQL(PostgresAggregates):
         """The different elements are those that are not NULL, as DuckDB counts them."""
         if not relation.distinct:
             return f"unnest({listed})"
-        different = f"SELECT DISTINCT element FROM unnest({listed}) AS privsql_list(element)"
-        return f"unnest(ARRAY({different} WHERE element IS NOT NULL))"
+        different = f"SELECT DISTINCT privsql_e FROM unnest({listed}) AS privsql_list(privsql_e)"
+        return f"unnest(ARRAY({different} WHERE privsql_e IS NOT NULL))"
 
     def unpivoted(self, relation: Unpivot) -> list[str]:
         """Both lists are opened side by side, row by row."""

@@ -107,11 +107,10 @@ class PostgresAggregates(StatementWriter):
             value = f'(CAST({value} AS text) COLLATE "C")'
         condition = "" if values.condition is None else f" AND {self.scalar(values.condition)}"
         where = f"FILTER (WHERE ({value}) IS NOT NULL{condition})"
-        listed = (
-            f"unnest(array_agg({value}) {where}, array_agg({place}) {where}) AS privsql_all(value, place)"
-        )
-        chosen = f"SELECT DISTINCT place, value FROM {listed} ORDER BY place, value LIMIT {values.most}"
-        kept = f"SELECT value FROM ({chosen}) AS privsql_some"
+        both = f"unnest(array_agg({value}) {where}, array_agg({place}) {where})"
+        listed = f"SELECT DISTINCT privsql_h, privsql_v FROM {both} AS privsql_all(privsql_v, privsql_h)"
+        chosen = f"{listed} ORDER BY privsql_h, privsql_v LIMIT {values.most}"
+        kept = f"SELECT privsql_v FROM ({chosen}) AS privsql_some"
         none = f"array_fill(CAST(NULL AS {self._element(values.value)}), ARRAY[{values.most}])"
         return f"(ARRAY({kept}) || {none})[1:{values.most}]"
 
@@ -122,7 +121,8 @@ class PostgresAggregates(StatementWriter):
 
     def count_distinct_in(self, count: CountDistinctIn) -> str:
         lists = self.scalar(count.lists)
-        return f"(SELECT count(DISTINCT value) FROM unnest(array_agg({lists})) AS privsql_all(value))"
+        opened = f"unnest(array_agg({lists})) AS privsql_all(privsql_v)"
+        return f"(SELECT count(DISTINCT privsql_v) FROM {opened})"
 
     # -- exact aggregates of public rows, and of one unit's rows ---------------------------------------------
     def aggregate(self, node: Aggregate) -> str:
@@ -164,7 +164,7 @@ class PostgresAggregates(StatementWriter):
             total = f"(CAST(sum({value}){where} AS double precision) * {double(float(Fraction(step.value)))})"
             return total if node.function == "sum" else f"({total} / {count})"
         if is_double(argument):
-            total = self._sum_of_doubles(value, where)
+            total = self._sum_of_doubles(value, node.condition)
             return (
                 total if node.function == "sum" else filled(OF_DOUBLES["/"], [total, _as_double(count)], True)
             )
@@ -183,13 +183,13 @@ class PostgresAggregates(StatementWriter):
         name = integer_name(node.type)
         return filled(whole_from_whole(node.type.low, node.type.high, name), [total], True)
 
-    def _sum_of_doubles(self, value: str, where: str) -> str:
+    def _sum_of_doubles(self, value: str, condition: Expression | None) -> str:
         held = f"least(greatest({value}, {_LEAST_ADDED}), {_MOST_ADDED})"
-        kept = where[:-1] + " AND " if where else " FILTER (WHERE "
-        total = f"sum({held} ORDER BY {held}){kept}({value}) IS NOT NULL)"
+        tests = " AND ".join([f"({value}) IS NOT NULL", *([self.expression(condition)] if condition else [])])
+        total = f"sum({held} ORDER BY {held}) FILTER (WHERE {tests})"
 
         def any_is(special: str) -> str:
-            return f"coalesce(bool_or({value} = {special}){where}, FALSE)"
+            return f"coalesce(bool_or({value} = {special}) FILTER (WHERE {tests}), FALSE)"
 
         high, low = any_is(INFINITY), any_is(f"(- {INFINITY})")
         return (

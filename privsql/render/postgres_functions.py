@@ -45,9 +45,11 @@ _ODD = "{1} / 2 <> trunc({1} / 2)"
 _POWER = (
     f"(CASE WHEN {{0}} = 0 AND {{1}} < 0 THEN {INFINITY} "
     f"WHEN {{0}} < 0 AND {{1}} <> trunc({{1}}) THEN {NAN} "
-    f"WHEN abs({{0}}) >= {INFINITY} OR abs({{1}}) >= {INFINITY} OR {{0}} = 0 OR {{1}} = 0 THEN power({{0}}, {{1}}) "
+    f"WHEN abs({{0}}) >= {INFINITY} OR abs({{1}}) >= {INFINITY} THEN power({{0}}, {{1}}) "
+    "WHEN {0} = 0 OR {1} = 0 THEN power({0}, {1}) "
     f"WHEN abs({{1}}) < 1e-300 OR (abs({{1}}) > 1e300 AND abs({{0}}) = 1) THEN {double(1.0)} "
-    f"WHEN abs({{1}}) > 1e300 THEN (CASE WHEN (abs({{0}}) > 1) = ({{1}} > 0) THEN {INFINITY} ELSE {double(0.0)} END) "
+    "WHEN abs({1}) > 1e300 THEN "
+    f"(CASE WHEN (abs({{0}}) > 1) = ({{1}} > 0) THEN {INFINITY} ELSE {double(0.0)} END) "
     "WHEN {1} * ln(abs({0})) > 709.78 THEN "
     f"(CASE WHEN {{0}} < 0 AND {_ODD} THEN (- {INFINITY}) ELSE {INFINITY} END) "
     f"WHEN {{1}} * ln(abs({{0}})) < -708 THEN {double(0.0)} ELSE power({{0}}, {{1}}) END)"
@@ -170,7 +172,20 @@ REASONS: dict[str, str] = {
     ),
     "make_date": "it fails on a date that does not exist",
     "gcd": "it fails on the least whole number",
+    "bit_count": "it counts the bits of another number of bits there",
+    "even": "there is none",
+    "reverse": "letters of several characters come apart there",
     "log2": "it has none with the same digits",
     "%": "it has no remainder of DOUBLE",
     "//": "it has no whole division of DOUBLE",
+}
+# of functions whose form holds for some arguments only
+CONDITIONS: dict[str, str] = {
+    "substring": "only with a constant start from 1 on, and a constant length",
+    **dict.fromkeys(("left", "right"), "only with a constant number of letters"),
+    "split_part": "only with a constant part from 1 on, and a separator",
+    "round": "a DOUBLE only to whole numbers",
+    "date_trunc": "not to centuries",
+    "date_diff": "not in centuries",
+    **dict.fromkeys(("hour", "minute", "second"), "not of a TIME"),
 }
