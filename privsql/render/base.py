@@ -98,6 +98,10 @@ class DialectBase(ABC):
         """Whether two values are equal, NULL being equal to NULL."""
         return f"({left} IS {'' if negated else 'NOT '}DISTINCT FROM {right})"
 
+    def meets(self, left: str, right: str) -> str:
+        """The same, where rows are matched by it: some engines are fast for some spellings only."""
+        return self.same(left, right)
+
     @abstractmethod
     def row_of(self, values: Sequence[str]) -> str:
         """Several values as one."""

@@ -30,6 +30,8 @@ from privsql.render.postgres_numbers import (
     filled,
     fits,
     integer_name,
+    number,
+    of_doubles,
     whole_from_decimal,
     whole_from_double,
     whole_from_whole,
@@ -208,12 +210,13 @@ class PostgreSQL(PostgresAggregates):
     def _to(self, type_: Type, rendered: str, made: Type | None = None) -> str:
         return rendered if made is None else self.cast(rendered, made, type_)
 
-    def operate(self, sign: str, of: Type, left: str, right: str) -> str:
+    def operate(self, call: Call, of: Type, left: str, right: str) -> str:
+        sign = call.function
         if of.kind is Kind.DOUBLE:
-            form = OF_DOUBLES.get(sign)
-            if form is None:
+            if sign not in OF_DOUBLES:
                 raise self._no_form(sign)
-            return filled(form, [left, right])
+            known = [number(each.value) if isinstance(each, Literal) else None for each in call.args]
+            return of_doubles(sign, (left, right), known)
         if sign == "//":
             return f"div({left}, {right})" if of.is_wide else f"({left} / {right})"
         return self.infix[sign].format(left, right)
@@ -273,6 +276,10 @@ class PostgreSQL(PostgresAggregates):
             + (f": {why}." if why else "."),
             "Leave it out, or compute it in a column that the data owner stores.",
         )
+
+    def meets(self, left: str, right: str) -> str:
+        """Arrays are equal where both hold NULL, and unlike IS NOT DISTINCT FROM can be hashed."""
+        return f"(ARRAY[{left}] = ARRAY[{right}])"
 
     # -- rows, lists and statements --------------------------------------------------------------------------
     def row_of(self, values: Sequence[str]) -> str:

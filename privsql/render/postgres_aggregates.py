@@ -34,6 +34,8 @@ from privsql.render.postgres_numbers import (
     filled,
     fits,
     integer_name,
+    number,
+    of_doubles,
     whole_from_double,
     whole_from_whole,
 )
@@ -68,7 +70,9 @@ class PostgresAggregates(StatementWriter):
         listed = [self.scalar(each) for each in op.operands]
         if any(_is_double(each) for each in op.operands):
             if op.operation in OF_DOUBLES:
-                return filled(OF_DOUBLES[op.operation], [_as_double(each) for each in listed], _is_folded(op))
+                known = [number(each.value) if isinstance(each, Constant) else None for each in op.operands]
+                left, right = (_as_double(each) for each in listed)
+                return of_doubles(op.operation, (left, right), known, _is_folded(op))
             if op.operation is Operation.ROUND:
                 return filled(ROUND, listed, _is_folded(op))
         return super()._op(op)

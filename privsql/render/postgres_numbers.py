@@ -12,10 +12,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
 
 from privsql.types import INTEGER_BOUNDS, Type
 
-_LONGEST_REPEATED = 60  # letters of an argument that may be written more than once
+_LONGEST_REPEATED = 600  # letters that an argument may take, however often it is written
 _HOLE = re.compile(r"\{(\d)\}")
 
 
@@ -95,7 +97,7 @@ def filled(form: str, args: Sequence[str], within_groups: bool = False) -> str:
     apart = [
         place
         for place, arg in enumerate(args)
-        if times[place] > 1 and len(arg) > _LONGEST_REPEATED and not within_groups
+        if times[place] > 1 and times[place] * len(arg) > _LONGEST_REPEATED and not within_groups
     ]
     shown = [f"privsql_{place}" if place in apart else f"({arg})" for place, arg in enumerate(args)]
     # in one pass: what an argument says (a text such as '{1}') is never looked into again
@@ -105,6 +107,63 @@ def filled(form: str, args: Sequence[str], within_groups: bool = False) -> str:
     # the fence keeps the planner from writing the argument several times after all
     columns = ", ".join(f"{args[place]} AS privsql_{place}" for place in apart)
     return f"(SELECT {text} FROM (SELECT {columns} OFFSET 0) AS privsql_args)"
+
+
+# -- arithmetic with a constant ------------------------------------------------------------------------------
+def number(value: Any) -> float | None:
+    """A constant as a DOUBLE, where the shorter forms hold for it."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    found = float(value)
+    return found if found == 0 or 1e-280 < abs(found) < 1e280 else None
+
+
+def of_doubles(
+    sign: str, sides: tuple[str, str], known: Sequence[float | None], within_groups: bool = False
+) -> str:
+    """Arithmetic on two doubles, of which some are `known`: with a constant there is one test at most."""
+    match sign, known:
+        case "+", [_, float(constant)]:
+            return filled(_plus(constant), sides[:1], within_groups)
+        case "+", [float(constant), _]:
+            return filled(_plus(constant), sides[1:], within_groups)
+        case "-", [_, float(constant)]:
+            return filled(_plus(-constant), sides[:1], within_groups)
+        case "*", [_, float(constant)] if constant:
+            return filled(_times(constant), sides[:1], within_groups)
+        case "*", [float(constant), _] if constant:
+            return filled(_times(constant), sides[1:], within_groups)
+        case "/", [_, float(constant)] if constant:
+            return filled(_over(constant), sides[:1], within_groups)
+    return filled(OF_DOUBLES[sign], sides, within_groups)
+
+
+def _plus(constant: float) -> str:
+    """To a number so huge that the sum could overflow, a constant adds nothing."""
+    return f"(CASE WHEN abs({{0}}) < {_HUGE} THEN {{0}} + {double(constant)} ELSE {{0}} END)"
+
+
+def _times(constant: float) -> str:
+    size = abs(constant)
+    if size >= 1:
+        return _unless_huge(double(1.797693134862315e308 / size), f"{{0}} * {double(constant)}", constant)
+    return _unless_tiny(double(1e-323 / size), f"{{0}} * {double(constant)}")
+
+
+def _over(constant: float) -> str:
+    size = abs(constant)
+    if size < 1:
+        return _unless_huge(double(1.797693134862315e308 * size), f"{{0}} / {double(constant)}", constant)
+    return _unless_tiny(double(1e-323 * size), f"{{0}} / {double(constant)}")
+
+
+def _unless_huge(most: str, value: str, constant: float) -> str:
+    infinite = double(math.copysign(math.inf, constant))
+    return f"(CASE WHEN abs({{0}}) <= {most} THEN {value} ELSE {{0}} * {infinite} END)"
+
+
+def _unless_tiny(least: str, value: str) -> str:
+    return f"(CASE WHEN abs({{0}}) < {least} THEN {_ZERO} ELSE {value} END)"
 
 
 # -- casts ---------------------------------------------------------------------------------------------------

@@ -161,18 +161,18 @@ class ExpressionWriter(DialectBase):
 
     def _arithmetic(self, call: Call, args: Sequence[str]) -> str:
         left, right = self._operands(call, args, _roomy(call))
-        return self._to(call.type, self.operate(call.function, _roomy(call), left, right), _roomy(call))
+        return self._to(call.type, self.operate(call, _roomy(call), left, right), _roomy(call))
 
     def _division(self, call: Call, args: Sequence[str]) -> str:
         """Dividing by zero gives NULL, in every engine and under every setting."""
         above, below = self._operands(call, args, _roomy(call))
         zero = f"CAST(0 AS {self.type_name(_roomy(call))})"
-        quotient = self.operate(call.function, _roomy(call), above, f"nullif({below}, {zero})")
+        quotient = self.operate(call, _roomy(call), above, f"nullif({below}, {zero})")
         return self._to(call.type, quotient, _roomy(call))
 
-    def operate(self, sign: str, of: Type, left: str, right: str) -> str:
-        """Arithmetic on two values of one type, which holds the result."""
-        return self.infix[sign].format(left, right)
+    def operate(self, call: Call, of: Type, left: str, right: str) -> str:
+        """Arithmetic on two values that were brought to one type, which holds the result."""
+        return self.infix[call.function].format(left, right)
 
     # -- types -----------------------------------------------------------------------------------------------
     def _to(self, type_: Type, rendered: str, made: Type | None = None) -> str:

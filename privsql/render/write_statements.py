@@ -204,7 +204,7 @@ class StatementWriter(RelationWriter):
 
     def _matching(self, source: Matching) -> str:
         named = [self.identifier(each) for each in source.same]
-        same = " AND ".join(self.same(f"privsql_l.{name}", f"privsql_r.{name}") for name in named)
+        same = " AND ".join(self.meets(f"privsql_l.{name}", f"privsql_r.{name}") for name in named)
         left, right = self.source(source.left), self.source(source.right)
         return self.semi_join(f"{left} AS privsql_l", f"{right} AS privsql_r", same)
 
