@@ -122,6 +122,12 @@ class Session:
         session are refused.
         """
         engine, schema = self._stages.engine, self._stages.schema
+        if not engine.auditable:
+            raise ArgumentError(
+                "argument-source",
+                "an audit runs a plan on made-up tables in DuckDB, and these plans are another engine's",
+                "create the same tables in a DuckDB file, empty, and audit the query there",
+            )
         if request.data is not None and engine.holds(request.data):
             raise ArgumentError(
                 "argument-data",
@@ -251,7 +257,7 @@ def connect(
     **unknown: Never,
 ) -> Session:
     """Open a source of data under a policy: a DuckDB file or connection, a frame or a dict of them, a Parquet
-    or CSV path.
+    or CSV path, or the address of a PostgreSQL database (postgresql://...; see docs/engines.md).
 
     `ledger`: a file that keeps what is spent, shared by all who name it; without it, the budget is of this
     session alone. `deadline`: seconds after which a question fails, for certain: its SQL runs in a process

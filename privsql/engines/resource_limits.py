@@ -9,10 +9,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from privsql.engines.addresses import is_address
 from privsql.engines.base import Engine
 from privsql.engines.duckdb.open_source import open_engine
 from privsql.engines.padding import PaddedEngine
-from privsql.engines.postgres.server_errors import is_address, no_driver
+from privsql.engines.postgres.server_errors import no_driver
 from privsql.engines.worker import WorkerEngine
 from privsql.errors import ArgumentError
 

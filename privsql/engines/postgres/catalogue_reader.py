@@ -179,18 +179,16 @@ def _finished(oid: int, table: _Table, constraints: Rows, indexes: Rows) -> Sche
 def _unsafe(table: _Table) -> Unsafe | None:
     why = "which could fail on some row, and a failure would tell about that row"
     if table.kind == "v":
-        return Unsafe(
-            "what the query of a view computes", why, "store its rows as a table or a MATERIALIZED VIEW"
-        )
-    if table.remote:
-        return Unsafe("rows that another server sends", why, "copy them into a table")
-    if table.secured:
-        return Unsafe(
-            "row-level security policies", why, "let the role bypass them: ALTER ROLE ... BYPASSRLS"
-        )
-    if table.computed:
-        return Unsafe("a virtual generated column", why, "make it STORED")
-    return None
+        found = "whatever the query of a view says", "store its rows as a table or a MATERIALIZED VIEW"
+    elif table.remote:
+        found = "rows on another server", "copy them into a table"
+    elif table.secured:
+        found = "who sees which row", "let the role of this session see all: ALTER ROLE ... BYPASSRLS"
+    elif table.computed:
+        found = "a virtual generated column", "make it STORED"
+    else:
+        return None
+    return Unsafe(found[0], why, found[1], always=True)
 
 
 def _refuse_repeated(names: Sequence[str]) -> None:

@@ -13,8 +13,9 @@ import psycopg
 
 from privsql.algebra.exact import Dialect
 from privsql.algebra.relations import Scan
+from privsql.engines.addresses import is_address
 from privsql.engines.postgres.catalogue_reader import CatalogueReader
-from privsql.engines.postgres.server_errors import is_address, not_accepted, unusable
+from privsql.engines.postgres.server_errors import not_accepted, unusable
 from privsql.engines.postgres.transactions import PostgresConnection, ResultColumn, Rows
 from privsql.errors import ArgumentError, EngineError, SourceError
 from privsql.planning.rewrites.prepared import Copy
@@ -41,6 +42,7 @@ class PostgresEngine:
     """Runs rendered SQL on one PostgreSQL connection, one query at a time."""
 
     fixed_schema = False
+    auditable = False
 
     def __init__(self, address: str, deadline: float | None = None) -> None:
         self._source, self._deadline = PostgresConnection(address), deadline

@@ -4,8 +4,6 @@ values.
 
 from __future__ import annotations
 
-from typing import Any
-
 from privsql.errors import ArgumentError, SourceError, SqlError
 
 
@@ -44,8 +42,3 @@ def not_accepted() -> SqlError:
 
 def unsuitable(what: str, cure: str) -> SourceError:
     return SourceError("source-kind", what, cure)
-
-
-def is_address(source: Any) -> bool:
-    """Whether a source is the address of a PostgreSQL database."""
-    return isinstance(source, str) and source.startswith(("postgresql://", "postgres://"))

@@ -24,7 +24,7 @@ Rows = list[tuple[Any, ...]]
 MOST_ROWS = 5_000_000  # that a statement may return; a plan has a million cells at most
 _OLDEST = 150_000
 SETTINGS = {
-    "search_path": "pg_catalog",
+    "search_path": "pg_catalog, pg_temp",  # what is temporary comes last: by itself it would come first
     "TimeZone": "UTC",
     "DateStyle": "ISO, YMD",
     "IntervalStyle": "postgres",

@@ -130,7 +130,7 @@ def _refuse_unsafe(table: SchemaTable, policy: TablePolicy) -> None:
     """By rules of DuckDB's own, not by ours: whoever picks rows by WHERE would learn on whose row it
     fails.
     """
-    if table.unsafe is not None and not policy.public:
+    if table.unsafe is not None and (table.unsafe.always or not policy.public):
         raise Refused(
             "refused-view" if table.view else "refused-generated",
             f"{table.name} computes {table.unsafe.what}, {table.unsafe.why}",

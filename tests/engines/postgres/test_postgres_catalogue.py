@@ -114,6 +114,26 @@ def test_a_view_computes_whatever_its_owner_wrote(server: Any) -> None:
         )
 
 
+def test_a_public_view_is_refused_too(server: Any) -> None:
+    with (
+        connected({"tables": {"old": {"public": True}}}) as session,
+        pytest.raises(privsql.Refused) as raised,
+    ):
+        session.explain("SELECT COUNT(*) AS n FROM visits JOIN old ON person = id", epsilon=1)
+    assert raised.value.code == "refused-view"
+
+
+def test_an_audit_and_prepare_are_refused(server: Any) -> None:
+    with connected() as session:
+        with pytest.raises(privsql.PrivsqlError) as raised:
+            session.audit("SELECT COUNT(*) AS n FROM people", epsilon=1)
+        assert raised.value.code == "argument-source"
+        with pytest.raises(privsql.PrivsqlError):
+            session.prepare("people")
+        with pytest.raises(privsql.PrivsqlError):
+            privsql.connect(postgres.ADDRESS, memory_limit="1GB")
+
+
 def test_row_level_security_is_refused(server: Any) -> None:
     with connected(role="privsql_reader") as session, pytest.raises(privsql.Refused):
         session.query("SELECT COUNT(*) AS n FROM secured", epsilon=1)
