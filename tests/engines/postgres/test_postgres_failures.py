@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -138,3 +139,61 @@ def test_an_address_is_shown_nowhere() -> None:
     assert "ZQSECRETZQ" not in str(raised.value)
     with connected() as session:
         assert "postgres@" not in repr(session._stages.engine._source)  # type: ignore[attr-defined]
+
+
+def test_ctrl_c_cancels_the_query_on_the_server(server: Any) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    with connected() as session:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 1.0)
+            with pytest.raises(KeyboardInterrupt):
+                session.query(SLOW, epsilon=1)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        running = (
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'privsql' AND state = 'active'"
+        )
+        assert server.execute(running).fetchone() == (0,)
+        assert float(session.budget.spent.epsilon) == 1.0
+        session.query(QUICK, epsilon=1)
+
+
+def test_time_is_padded(server: Any) -> None:
+    with connected(time_quantum=0.5) as session:
+        start = time.monotonic()
+        session.query(QUICK, epsilon=1)
+        assert time.monotonic() - start >= 0.5
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) AS n FROM visits WHERE CAST(note AS INTEGER) = 1",
+        "SELECT note, COUNT(*) AS n FROM visits GROUP BY note",
+        "SELECT MAX(note) AS m FROM visits",
+        "SELECT COUNT(*) AS n FROM visits WHERE note LIKE 'a\\'",
+        "SELECT COUNT(*) AS n FROM visits WHERE age / (age - age) > 1",
+        "SELECT COUNT(*) AS n FROM visits WHERE substring(note, age, -1) = 'x'",
+        "SELECT SUM(age * 1e308 * 1e308) AS s FROM visits",
+        "SELECT COUNT(*) AS n FROM visits WHERE age + 9223372036854775807 > 0",
+        "SELECT COUNT(*) AS n FROM visits WHERE DATE '2024-01-01' + age * 100000 > DATE '2025-01-01'",
+    ],
+)
+def test_whatever_is_asked_no_value_comes_out(
+    server: Any, sql: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    said = ""
+    with connected() as session:
+        for arguments in ({}, {"delta": 1e-6}):
+            try:
+                said += str(session.query(sql, epsilon=1, **arguments).df())
+            except privsql.EngineError as error:
+                pytest.fail(f"a form failed on a row: {error}")
+            except privsql.PrivsqlError as error:
+                said += f"{error} {error.suggestion}"
+    assert PLANTED not in said + caplog.text + "".join(capfd.readouterr())
