@@ -349,7 +349,7 @@ MUTANTS = [
     Mutant("TRY around more than what fails", "render/duckdb_functions.py", "\"TRY({name}(TRY({0} + INTERVAL 0 DAY)))\"", "\"TRY({name}({0} + INTERVAL 0 DAY))\"", ('late',)),
     Mutant("a CHECK is never unknown", "analysis/facts.py", "[refine(facts, arg, true_or_null) for arg in args]", "[refine(facts, arg) for arg in args]", ("checks",)),
     Mutant("NULL in IN makes a CHECK false", "analysis/facts.py", "if true_or_null and any(", "if False and any(", ("checks",)),
-    Mutant("a failing view is let through", "sql/bind/catalogue.py", "if table.unsafe is not None and not policy.public:", "if False:", ("views",)),
+    Mutant("a failing view is let through", "sql/bind/catalogue.py", "if table.unsafe is not None and (table.unsafe.always or not policy.public):", "if False:", ("views",)),
     Mutant("the people of a failing view are looked up", "sql/bind/catalogue.py", "        _refuse_unsafe(other, target)\n", "", ("views",)),
     Mutant("a view's casts cannot fail", "engines/duckdb/safety/plan_rules.py", '                tried = node["function_data"]["try_cast"] and _is_simple_cast(node)', "                tried = True", ("views",)),
     Mutant("a view's constants are what they should be", "engines/duckdb/safety/plan_rules.py", "        except SourceError:\n            return False", "        except SourceError:\n            return True", ("views",)),

@@ -132,6 +132,7 @@ def different(
 
 
 def checked(first: int, worlds: int, kind: str) -> tuple[Counter[str], list[str]]:
+
     found: Counter[str] = Counter()
     wrong: list[str] = []
     runner = Runner(kind)
