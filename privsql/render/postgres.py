@@ -65,9 +65,8 @@ _OPERATIONS: dict[Operation, str] = {
     Operation.FLOOR_DIVIDE: "div(CAST({0} AS numeric), CAST({1} AS numeric))",
     Operation.DIVIDE: "(CAST({0} AS numeric) / CAST({1} AS numeric))",
     Operation.MICROSECONDS: "CAST(extract(epoch FROM {0}) * 1000000 AS bigint)",
-    # the hash of a row is a sum of its values' hashes, so that of two keys the same one comes first for most
-    # units; hashing that again mixes it. It is not negative.
-    Operation.HASH: "(hashint8extended(hash_record_extended(ROW({args}), 0), 0) & 9223372036854775807)",
+    # of all values as one text, since rows within rows cannot be hashed; it is not negative
+    Operation.HASH: (f"(hashtextextended(CAST(ROW({{args}}) AS text) {_BINARY}, 0) & 9223372036854775807)"),
     Operation.ONE_ZERO: f"({{0}} + {double(0.0)})",
     Operation.AS_TEXT: f"(CAST({{0}} AS text) {_BINARY})",
 }

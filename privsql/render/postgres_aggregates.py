@@ -66,8 +66,7 @@ class PostgresAggregates(StatementWriter):
     """Aggregates, and the scalars whose form depends on what they hold."""
 
     # -- scalars ---------------------------------------------------------------------------------------------
-    def _op(self, op: Op) -> str:
-        listed = [self.scalar(each) for each in op.operands]
+    def operation(self, op: Op, listed: Sequence[str]) -> str:
         if any(_is_double(each) for each in op.operands):
             if op.operation in OF_DOUBLES:
                 known = [number(each.value) if isinstance(each, Constant) else None for each in op.operands]
@@ -75,7 +74,7 @@ class PostgresAggregates(StatementWriter):
                 return of_doubles(op.operation, (left, right), known, _is_folded(op))
             if op.operation is Operation.ROUND:
                 return filled(ROUND, listed, _is_folded(op))
-        return super()._op(op)
+        return super().operation(op, listed)
 
     def _cast_to(self, cast: Cast) -> str:
         """Casts to whole numbers, but for those to DOUBLE."""

@@ -99,7 +99,10 @@ class StatementWriter(RelationWriter):
         return str(constant.value) if constant.value >= 0 else f"({constant.value})"
 
     def _op(self, op: Op) -> str:
-        listed = [self.scalar(each) for each in op.operands]
+        return self.operation(op, [self.scalar(each) for each in op.operands])
+
+    def operation(self, op: Op, listed: Sequence[str]) -> str:
+        """An operation on operands that are written already."""
         if op.operation in _CHAINED:
             return f"({_CHAINED[op.operation].join(listed)})" if len(listed) > 1 else listed[0]
         form = self.operations[op.operation]

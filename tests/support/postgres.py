@@ -14,7 +14,7 @@ ADDRESS = os.environ.get("PRIVSQL_POSTGRES", "")
 _NAMES = {
     "VARCHAR": "text", "DOUBLE": "double precision", "FLOAT": "real", "TINYINT": "smallint", "UTINYINT": "smallint",
     "USMALLINT": "integer", "UINTEGER": "bigint", "UBIGINT": "numeric(20,0)", "HUGEINT": "numeric(38,0)",
-    **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "timestamp"),
+    **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS"), "timestamp"),
 }  # fmt: skip
 
 
