@@ -10,13 +10,14 @@ DEV     := .venv/.installed-dev
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow slow-part lint types house mutants mutation coverage attacks fuzz bench accuracy clean
+.PHONY: help demo test slow slow-part test-engines lint types house mutants mutation coverage attacks fuzz bench accuracy clean
 
 help:
 	@echo "make demo     a guided tour on made-up data"
 	@echo "make test     the tests (not the slow ones)"
 	@echo "make slow     the slow tests, all of them"
 	@echo "make slow-part  those that CI runs: the conformance suites, and a slice of all others that the commit chooses"
+	@echo "make test-engines  the tests of other engines, on a private PostgreSQL that is started and stopped"
 	@echo "make lint     ruff: rules and format"
 	@echo "make types    mypy --strict, of the package and of a file of user code"
 	@echo "make house    the shape of the package: figures that may only get better, and its picture in docs"
@@ -41,6 +42,10 @@ slow-part: $(DEV)
 
 slow: $(DEV)
 	$(BIN)/python -m pytest -m slow -n $(WORKERS) --dist worksteal
+
+# -k: engine tests that need no server have run in the others
+test-engines: $(DEV)
+	$(BIN)/python tools/with_postgres.py $(BIN)/python -m pytest -k postgres tests/conformance/engines tests/engines/postgres
 
 lint: $(DEV)
 	$(BIN)/python -m ruff check .

@@ -32,7 +32,8 @@ def connect(
     """Open a data source under a policy.
 
     Arguments:
-        source: a DuckDB file or connection, a data frame or a dict of them, or a Parquet or CSV path.
+        source: a DuckDB file or connection, a data frame or a dict of them, a Parquet or CSV path, or the
+            address of a PostgreSQL database (postgresql://...; see docs/engines.md).
         policy: a Policy, a dict or the path of a policy file; by default each row is one person's.
         ledger: a file that records what is spent, shared by all sessions that name it; by default the budget
             belongs to this session alone.

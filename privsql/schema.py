@@ -33,11 +33,14 @@ class ForeignKey:
 class Unsafe:
     """A computation of a view or generated column that could reveal a row (by failing, for instance), why it
     could, and what its owner can do about it.
+
+    `always`: of a public table, too: the engine may compute it only for rows that meet private ones.
     """
 
     what: str
     why: str
     cure: str
+    always: bool = False
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ class Engine(Protocol):
     """A source of private tables."""
 
     fixed_schema: bool  # nobody can alter the tables while this engine is open
+    auditable: bool  # made-up tables in DuckDB can stand for these, and run the SQL of their plans
     dialect: Dialect
 
     def schema(self) -> Schema:

@@ -43,6 +43,7 @@ class PaddedEngine:
         self._engine, self._quantum = engine, quantum
         self._turn = threading.RLock()
         self.fixed_schema, self.dialect = engine.fixed_schema, engine.dialect
+        self.auditable = engine.auditable
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:

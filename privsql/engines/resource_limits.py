@@ -9,9 +9,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from privsql.engines.addresses import is_address
 from privsql.engines.base import Engine
 from privsql.engines.duckdb.open_source import open_engine
 from privsql.engines.padding import PaddedEngine
+from privsql.engines.postgres.server_errors import no_driver
 from privsql.engines.worker import WorkerEngine
 from privsql.errors import ArgumentError
 
@@ -41,11 +43,22 @@ class ResourceLimits:
 
 def open_limited(source: Any, limits: ResourceLimits) -> Engine:
     """Open the source: with a deadline in a worker process, with a quantum behind padding."""
-    if limits.deadline is None:
-        engine: Engine = open_engine(source, limits.memory)
+    engine: Engine
+    if is_address(source):
+        engine = _open_postgres(source, limits)
+    elif limits.deadline is None:
+        engine = open_engine(source, limits.memory)
     else:
         engine = WorkerEngine(source, limits.deadline, limits.memory)
     return engine if limits.quantum is None else PaddedEngine(engine, limits.quantum)
+
+
+def _open_postgres(address: str, limits: ResourceLimits) -> Engine:
+    try:
+        from privsql.engines.postgres.postgres_engine import open_postgres
+    except ImportError:
+        raise no_driver() from None
+    return open_postgres(address, limits.deadline, limits.memory)
 
 
 def _seconds(value: object, name: str, code: str) -> float | None:

@@ -118,6 +118,7 @@ class WorkerEngine:
             self._end()
             raise
         self.fixed_schema, self.dialect = self._engine.fixed_schema, self._engine.dialect
+        self.auditable = self._engine.auditable
         try:
             self._opening = _for_worker(self._engine)
             self._file = self._opened_file()

@@ -35,7 +35,7 @@ class QueryRelease:
 
     plan: ResidualPlan
     tables: ResidualTables
-    _stages: Pipeline = field(repr=False)
+    _pipeline: Pipeline = field(repr=False)
     when: str
     stored: bool = False
 
@@ -68,10 +68,10 @@ class QueryRelease:
             release.query("SELECT state, COUNT(*) AS n FROM people WHERE smoker GROUP BY state")
         """
         stage = Stage(sql, Fraction(1), dialect=dialect)  # nothing is spent: this plan is never run
-        with self._stages.snapshot():
-            question = self._stages.read(stage)
+        with self._pipeline.snapshot():
+            question = self._pipeline.read(stage)
             what = counted(question, self.plan.table)
-            planned = self._stages.plan(stage, question).plan
+            planned = self._pipeline.plan(stage, question).plan
         evaluate = calculator().evaluate
         plan, shown, unbiased = answer(self.plan, self.tables, planned, what, evaluate, self.when)
         told = finished((plan, shown))

@@ -56,25 +56,25 @@ class StoredReleases:
     """The releases of one session: a second request for the same is answered by the first, free."""
 
     def __init__(self, pipeline: Pipeline) -> None:
-        self._stages = pipeline
+        self._pipeline = pipeline
         self._kept: dict[Hashable, QueryRelease] = {}
 
     def explain(self, request: ReleaseRequest) -> ResidualPlan:
         """What a release would do, what errors to expect, and whether the budget allows it. Reads no data."""
-        with self._stages.snapshot():
+        with self._pipeline.snapshot():
             plan = self._planned(request)
             stored = self._key(plan) in self._kept
             why = ""
             try:
                 if not stored:
-                    self._stages.ledger.expect([[plan.measurement.event]], self._stages.analyst)
+                    self._pipeline.ledger.expect([[plan.measurement.event]], self._pipeline.analyst)
             except BudgetError as refusal:
                 why = refusal.message
             return replace(plan, stored=stored, refusal=why)
 
     def release(self, request: ReleaseRequest) -> QueryRelease:
         """The stored release of the same workload, or one that is charged and measured."""
-        pipeline = self._stages
+        pipeline = self._pipeline
         with pipeline.snapshot():
             plan = self._planned(request)
             stored = self._kept.get(self._key(plan))
@@ -89,7 +89,7 @@ class StoredReleases:
         self, request: ReleaseRequest, rounds: int, estimate: Estimate
     ) -> tuple[MwemPlan, list[Measured]]:
         """The plan and the noisy marginals of MWEM, charged anew each time."""
-        pipeline = self._stages
+        pipeline = self._pipeline
         with pipeline.snapshot():
             plan = self._planned_mwem(request, rounds)
             bill = [Released(name, plan.what, event) for name, event in plan.measurement.events]
@@ -102,14 +102,14 @@ class StoredReleases:
 
     def plan_mwem(self, request: ReleaseRequest, rounds: int) -> MwemPlan:
         """What MWEM would do. Reads no private data."""
-        with self._stages.snapshot():
+        with self._pipeline.snapshot():
             return self._planned_mwem(request, rounds)
 
     def _paid(
         self, plan: ResidualPlan | MwemPlan, bill: Sequence[Released], work: Callable[[Charge], Outcome]
     ) -> Outcome:
         """Charge a plan, and do what was charged; a failure is recorded."""
-        pipeline = self._stages
+        pipeline = self._pipeline
         pipeline.engine.check(plan.sql, pipeline.schema)
         pipeline.give_notice(plan)
         named = [(bill, plan.what)]
@@ -118,15 +118,15 @@ class StoredReleases:
 
     def _planned(self, request: ReleaseRequest) -> ResidualPlan:
         plan = plan_residuals(self._task(request))
-        return replace(plan, rho=self._stages.ledger.rho([plan.measurement.event]))
+        return replace(plan, rho=self._pipeline.ledger.rho([plan.measurement.event]))
 
     def _planned_mwem(self, request: ReleaseRequest, rounds: int) -> MwemPlan:
         plan = plan_mwem(self._task(request), rounds)
-        rho = self._stages.ledger.rho([event for _, event in plan.measurement.events])
+        rho = self._pipeline.ledger.rho([event for _, event in plan.measurement.events])
         return replace(plan, rho=rho)
 
     def _task(self, request: ReleaseRequest) -> ResidualTask:
-        pipeline, offer = self._stages, request.offer()
+        pipeline, offer = self._pipeline, request.offer()
         scan = pipeline.scan(request.table)
         table = pipeline.schema.table(scan.table)
         declared = pipeline.policy.table(scan.table)
@@ -151,10 +151,10 @@ class StoredReleases:
     def _key(self, plan: ResidualPlan) -> Hashable:
         """What makes a release the same: what is counted, in which state of the data, and the noise."""
         noise = plan.measurement.epsilon, plan.measurement.delta, tuple(plan.residuals.items())
-        return plan.sql, plan.columns, self._stages.version(), noise
+        return plan.sql, plan.columns, self._pipeline.version(), noise
 
     def _measured(self, plan: ResidualPlan, charge: Charge) -> QueryRelease:
-        pipeline = self._stages
+        pipeline = self._pipeline
         exact = pipeline.engine.run(plan.sql, plan.keys)
         noisy = release_residuals(plan, exact, pipeline.randomness)
         return QueryRelease(plan, ResidualTables(plan.measurement, noisy), pipeline, charge.when)

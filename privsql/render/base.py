@@ -7,6 +7,7 @@ form of a function is *total* (it has a value, or NULL, for every row) or guarde
 
 from __future__ import annotations
 
+import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -20,6 +21,22 @@ from privsql.types import Type
 
 # comparisons and arithmetic, with both operands in one type
 INFIX: Mapping[str, str] = {sign: f"({{0}} {sign} {{1}})" for sign in "= <> < <= > >= + - * / %".split()}
+
+# operations of exact statements that every engine so far writes in the same way
+OPERATIONS: Mapping[Operation, str] = {
+    **{Operation(sign): f"({{0}} {sign} {{1}})" for sign in "+ - * % << >> = < <= > >=".split()},
+    Operation.BETWEEN: "({0} BETWEEN {1} AND {2})",
+    Operation.IS_NULL: "({0} IS NULL)",
+    Operation.IS_PRESENT: "({0} IS NOT NULL)",
+    Operation.NOT: "(NOT {0})",
+    **{
+        Operation(name): f"{name}({{args}})"
+        for name in ("least", "greatest", "coalesce", "nullif", "abs", "round")
+    },
+    Operation.CEILING: "ceil({0})",
+    Operation.DAYS_BETWEEN: "({0} - {1})",
+    Operation.GROUPING: "GROUPING({args})",
+}
 
 
 class DialectBase(ABC):
@@ -51,6 +68,16 @@ class DialectBase(ABC):
     def constant(self, value: Any, type_: Type) -> str:
         """A constant with its type written out."""
 
+    def moment(self, value: dt.date | dt.time) -> str:
+        """A constant date, time, or both."""
+        match value:
+            case dt.datetime():
+                return f"TIMESTAMP {self.text(value.isoformat(sep=' '))}"
+            case dt.date():
+                return f"DATE {self.text(value.isoformat())}"
+            case dt.time():
+                return f"TIME {self.text(value.isoformat())}"
+
     @abstractmethod
     def try_cast(self, rendered: str, of: Type | None, type_name: str) -> str:
         """A value cast to the named type, NULL where that type cannot hold it."""
@@ -63,10 +90,18 @@ class DialectBase(ABC):
     def guarded(self, rendered: str) -> str:
         """NULL where computing this fails."""
 
+    def explicit_cast(self, rendered: str, of: Type, to: Type) -> str:
+        """A cast that the analyst wrote: NULL where the type of that name does not hold the value."""
+        return self.try_cast(rendered, of, self.exact_type_name(to))
+
     # -- values ----------------------------------------------------------------------------------------------
     def same(self, left: str, right: str, negated: bool = False) -> str:
         """Whether two values are equal, NULL being equal to NULL."""
         return f"({left} IS {'' if negated else 'NOT '}DISTINCT FROM {right})"
+
+    def meets(self, left: str, right: str) -> str:
+        """The same, where rows are matched by it: some engines are fast for some spellings only."""
+        return self.same(left, right)
 
     @abstractmethod
     def row_of(self, values: Sequence[str]) -> str:
@@ -118,10 +153,19 @@ class DialectBase(ABC):
     def stored_table(self, database: str, name: str) -> str:
         """A table of a database that is attached beside the source."""
 
+    def table(self, name: str) -> str:
+        """A table of the source."""
+        return self.identifier(name)
+
+    def named(self, source: str, name: str = "privsql_q") -> str:
+        """What stands in FROM where nothing refers to it by a name: some engines insist on one."""
+        return source
+
     @abstractmethod
-    def ranked(self, statement: str, rank: str, most: int) -> str:
-        """The rows of a statement (without ORDER BY and LIMIT) up to this rank, which is a window
-        function.
+    def ranked(self, shown: str, rest: str, rank: str, most: int, names: Sequence[str]) -> str:
+        """The rows of SELECT `shown` `rest`, up to this rank, which is a window function; `rest` begins with
+        FROM, and has no ORDER BY and LIMIT. `names`: what the columns are called; none: all of them, and any
+        others beside them.
         """
 
     @abstractmethod

@@ -9,35 +9,26 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from privsql.algebra.exact import CountDistinctIn, Operation, Over, SomeDistinct, one_zero
+from privsql.algebra.exact import CountDistinctIn, Operation, SomeDistinct, one_zero
 from privsql.algebra.expressions import SPREAD, Aggregate, Call, Expression, Literal
 from privsql.algebra.functions import FIXED_POINT
 from privsql.algebra.relations import Unnest, Unpivot
-from privsql.render.base import INFIX, plain_decimal, plain_letters
+from privsql.render.base import INFIX, OPERATIONS, plain_decimal, plain_letters
 from privsql.render.duckdb_functions import FORMS
 from privsql.render.write_relations import is_double
 from privsql.render.write_statements import StatementWriter
 from privsql.types import BINARY, DOUBLE, INTEGER_BOUNDS, TIMESTAMP, Kind, Type, may_overflow
 
 _OPERATIONS: dict[Operation, str] = {
-    **{Operation(sign): f"({{0}} {sign} {{1}})" for sign in "+ - * // / % << >> = < <= > >=".split()},
+    **OPERATIONS,
     Operation.SAME: "({0} IS NOT DISTINCT FROM {1})",
-    Operation.BETWEEN: "({0} BETWEEN {1} AND {2})",
-    Operation.IS_NULL: "({0} IS NULL)",
-    Operation.IS_PRESENT: "({0} IS NOT NULL)",
-    Operation.NOT: "(NOT {0})",
-    **{
-        Operation(name): f"{name}({{args}})"
-        for name in ("least", "greatest", "coalesce", "nullif", "abs", "round")
-    },
-    Operation.CEILING: "ceil({0})",
+    Operation.FLOOR_DIVIDE: "({0} // {1})",
+    Operation.DIVIDE: "({0} / {1})",
     Operation.LOG2: "log2({0})",
-    Operation.DAYS_BETWEEN: "({0} - {1})",
     Operation.MICROSECONDS: "epoch_us({0})",
     # hash(a, b) alone is not fair: DuckDB combines the hashes of its arguments by XOR, so of two keys the
     # same one comes first for most units. Hashing the result again mixes it.
     Operation.HASH: "hash(hash({args}))",
-    Operation.GROUPING: "GROUPING({args})",
     Operation.ONE_ZERO: "({0} + CAST(0 AS DOUBLE))",
     Operation.AS_TEXT: "CAST({0} AS VARCHAR)",
 }
@@ -92,12 +83,8 @@ class DuckDB(StatementWriter):
                 return f"CAST({plain_decimal(value)} AS {name})"
             case str():
                 return f"INTERVAL {text(value)}" if type_.kind is Kind.INTERVAL else text(value)
-            case dt.datetime():
-                return f"TIMESTAMP {text(value.isoformat(sep=' '))}"
-            case dt.date():
-                return f"DATE {text(value.isoformat())}"
-            case dt.time():
-                return f"TIME {text(value.isoformat())}"
+            case dt.date() | dt.time():
+                return self.moment(value)
         raise AssertionError("a literal of a type without rules")
 
     # -- casts that cannot fail
@@ -161,13 +148,6 @@ class DuckDB(StatementWriter):
         return f"TRY_CAST({rendered} AS {of}[])"
 
     # -- statements ------------------------------------------------------------------------------------------
-    def over(self, window: Over) -> str:
-        value = "" if window.value is None else self.scalar(window.value)
-        by = [f"PARTITION BY {', '.join(map(self.scalar, window.by))}"] if window.by else []
-        order = [f"ORDER BY {self.ascending(window.order)}"] if window.order else []
-        frame = ["ROWS UNBOUNDED PRECEDING"] if window.running else []
-        return f"{window.function}({value}) OVER ({' '.join([*by, *order, *frame])})"
-
     def some_distinct(self, values: SomeDistinct) -> str:
         """The values are listed as rows, so that they sort by their hash, and those with equal hashes by
         value.
@@ -190,8 +170,8 @@ class DuckDB(StatementWriter):
     def stored_table(self, database: str, name: str) -> str:
         return f"{database}.main.{identifier(name)}"
 
-    def ranked(self, statement: str, rank: str, most: int) -> str:
-        return f"{statement} QUALIFY {rank} <= {most}"
+    def ranked(self, shown: str, rest: str, rank: str, most: int, names: Sequence[str]) -> str:
+        return f"SELECT {shown} {rest} QUALIFY {rank} <= {most}"
 
     def semi_join(self, left: str, right: str, condition: str) -> str:
         return f"{left} SEMI JOIN {right} ON {condition}"

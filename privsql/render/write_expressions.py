@@ -121,7 +121,8 @@ class ExpressionWriter(DialectBase):
         return f"{call.function}({', '.join(self._operands(call, args, call.type))})"
 
     def _nullif(self, call: Call, args: Sequence[str]) -> str:
-        return self._to(call.type, f"nullif({', '.join(self._operands(call, args, _roomy(call)))})")
+        roomy = _roomy(call)
+        return self._to(call.type, f"nullif({', '.join(self._operands(call, args, roomy))})", roomy)
 
     def _same(self, call: Call, args: Sequence[str]) -> str:
         left, right = self._comparable(call, args)
@@ -147,9 +148,13 @@ class ExpressionWriter(DialectBase):
         of = call.args[0].type
         if call.type.kind is Kind.TEXT:
             return self.as_text(args[0], of)
-        return self.try_cast(args[0], of, self.exact_type_name(call.type))
+        return self.explicit_cast(args[0], of, call.type)
 
     def _date_sum(self, call: Call, args: Sequence[str]) -> str:
+        return self.date_sum(call, args)
+
+    def date_sum(self, call: Call, args: Sequence[str]) -> str:
+        """A moment and an interval, a date and days, or the days between two dates."""
         sign = "-" if call.function == "date_minus" else "+"
         return self._to(call.type, self.guarded(f"({args[0]}) {sign} ({args[1]})"))
 
@@ -159,14 +164,18 @@ class ExpressionWriter(DialectBase):
 
     def _arithmetic(self, call: Call, args: Sequence[str]) -> str:
         left, right = self._operands(call, args, _roomy(call))
-        return self._to(call.type, self.infix[call.function].format(left, right), _roomy(call))
+        return self._to(call.type, self.operate(call, _roomy(call), left, right), _roomy(call))
 
     def _division(self, call: Call, args: Sequence[str]) -> str:
         """Division, NULL where the divisor is zero, in every engine and under every setting."""
         above, below = self._operands(call, args, _roomy(call))
         zero = f"CAST(0 AS {self.type_name(_roomy(call))})"
-        quotient = self.infix[call.function].format(above, f"nullif({below}, {zero})")
+        quotient = self.operate(call, _roomy(call), above, f"nullif({below}, {zero})")
         return self._to(call.type, quotient, _roomy(call))
+
+    def operate(self, call: Call, of: Type, left: str, right: str) -> str:
+        """Arithmetic on two values that were brought to one type, which holds the result."""
+        return self.infix[call.function].format(left, right)
 
     # -- types -----------------------------------------------------------------------------------------------
     def _to(self, type_: Type, rendered: str, made: Type | None = None) -> str:

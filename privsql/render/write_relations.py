@@ -61,11 +61,11 @@ class RelationWriter(ExpressionWriter):
                 return self._values(relation)
             case Filter():
                 where = self.expression(relation.predicate)
-                return f"(SELECT * FROM {self.rows(relation.input, unit)} WHERE {where})"
+                return f"(SELECT * FROM {self.named(self.rows(relation.input, unit))} WHERE {where})"
             case Project():
                 return self._of_rows(self.columns(relation.columns), relation.input, unit)
             case UnionAll():
-                sides = (f"SELECT * FROM {self.rows(each, unit)}" for each in relation.inputs)
+                sides = (f"SELECT * FROM {self.named(self.rows(each, unit))}" for each in relation.inputs)
                 return f"({' UNION ALL '.join(sides)})"
             case Unpivot():
                 taken = {name for name, _ in relation.on}
@@ -102,10 +102,10 @@ class RelationWriter(ExpressionWriter):
 
     def _of_rows(self, columns: str, relation: Relation, unit: bool) -> str:
         whose = f", {UNIT_COLUMN}" if unit else ""
-        return f"(SELECT {columns}{whose} FROM {self.rows(relation, unit)})"
+        return f"(SELECT {columns}{whose} FROM {self.named(self.rows(relation, unit))})"
 
     def _public(self, relation: Sort | Limit | Distinct) -> str:
-        inner = self.rows(relation.input)
+        inner = self.named(self.rows(relation.input))
         match relation:
             case Sort():
                 return f"(SELECT * FROM {inner} ORDER BY {', '.join(self.terms(relation.by))})"
@@ -138,10 +138,10 @@ class RelationWriter(ExpressionWriter):
             f"{element} AS {self.identifier(relation.element.name)}",
             *([UNIT_COLUMN] if unit else []),
         ]
-        opened = f"(SELECT {', '.join(columns)} FROM {below})"
+        opened = f"(SELECT {', '.join(columns)} FROM {self.named(below)})"
         if relation.kept is None:
             return opened
-        return f"(SELECT * FROM {opened} WHERE {self.expression(relation.kept)})"
+        return f"(SELECT * FROM {self.named(opened)} WHERE {self.expression(relation.kept)})"
 
     # -- tables ----------------------------------------------------------------------------------------------
     def _scan(self, scan: Scan, unit: bool, lists: tuple[str, ...] = ()) -> str:
@@ -150,7 +150,7 @@ class RelationWriter(ExpressionWriter):
         if not scan.casts and scan.unit is None and scan.whole:
             # only of a whole table: columns that the query may not name would be visible and could capture
             # names
-            return self.identifier(scan.table)
+            return self.table(scan.table)
         columns = [
             f"{self._brought(_TABLE, each.name, scan.casts)} AS {self.identifier(each.name)}"
             if each.name in scan.casts
@@ -164,7 +164,7 @@ class RelationWriter(ExpressionWriter):
             for each in scan.lists
             if each.name in lists
         ]
-        source = f"{self.identifier(scan.table)} AS {_TABLE}"
+        source = f"{self.table(scan.table)} AS {_TABLE}"
         if scan.unit is None:
             return f"(SELECT {', '.join(columns or ['NULL AS privsql_nothing'])} FROM {source})"
         whose, joins, tests = self._unit(scan.unit, _TABLE, scan.casts, 1)
@@ -197,7 +197,7 @@ class RelationWriter(ExpressionWriter):
         """
         brought = [self._brought(table, name, casts) for name in unit.columns]
         if unit.refers_to is None:
-            known = [f"({self._of(table, name)} IS NOT NULL)" for name in unit.columns]
+            known = [f"({self.of_unit(table, name, casts)} IS NOT NULL)" for name in unit.columns]
             return (brought[0] if len(brought) == 1 else self.row_of(brought)), "", known
         target, name = unit.refers_to, f"privsql_{depth}"
         if target.unit.refers_to is None and set(target.unit.columns) == set(target.columns):
@@ -209,7 +209,11 @@ class RelationWriter(ExpressionWriter):
         keys = [self._brought(name, each, inner) for each in target.columns]
         on = " AND ".join(f"({a} = {b})" for a, b in zip(brought, keys, strict=True))
         whose, joins, tests = self._unit(target.unit, name, inner, depth + 1)
-        return whose, f" JOIN {self.identifier(target.table)} AS {name} ON {on}{joins}", tests
+        return whose, f" JOIN {self.table(target.table)} AS {name} ON {on}{joins}", tests
+
+    def of_unit(self, table: str, column: str, casts: Mapping[str, str]) -> str:
+        """A column of a unit, to see whether it is NULL."""
+        return self._of(table, column)
 
     def _of(self, table: str, column: str) -> str:
         return f"{table}.{self.identifier(column)}"
@@ -251,7 +255,7 @@ class RelationWriter(ExpressionWriter):
         shown = ", ".join([*self._of_both(join), *units])
         pairs = f"SELECT {shown} FROM {sides} ON {self.expression(join.on)} {self.fence()}"
         kept = [*(self.identifier(each.name) for each in join.fields), *([UNIT_COLUMN] if unit else [])]
-        return f"(SELECT {', '.join(kept)} FROM ({pairs}) WHERE ({UNIT_COLUMN} = {_OTHER}))"
+        return f"(SELECT {', '.join(kept)} FROM {self.named(f'({pairs})')} WHERE ({UNIT_COLUMN} = {_OTHER}))"
 
     def _semi(self, semi: Semi, unit: bool) -> str:
         whose = unit or semi.same_unit
@@ -263,7 +267,8 @@ class RelationWriter(ExpressionWriter):
             # both in the type in which they are compared
             value, only = (self.expression(each) for each in semi.on.args)
             return (
-                f"(SELECT {columns} FROM {kept} AS {_LEFT} WHERE {value} NOT IN (SELECT {only} FROM {other}))"
+                f"(SELECT {columns} FROM {kept} AS {_LEFT} "
+                f"WHERE {value} NOT IN (SELECT {only} FROM {self.named(other)}))"
             )
         on = self.expression(semi.on)
         if semi.same_unit:
@@ -284,9 +289,10 @@ class RelationWriter(ExpressionWriter):
         below = sum(isinstance(each, AtMost) for each in walk(relation.input))
         place = fair_hash(FairChoice.MATCHES, below, *values, Name(ROW_NUMBER))
         rank = self.over(Over("row_number", by=(Name(relation.column),), order=(place, *values)))
-        source = f"(SELECT {plain} FROM {self.rows(relation.input)} WHERE {column} IS NOT NULL)"
-        names = ", ".join(self.scalar(each) for each in values)
-        chosen = self.ranked(f"SELECT {names} FROM {self.numbered(source, values)}", rank, relation.most)
+        source = f"(SELECT {plain} FROM {self.named(self.rows(relation.input))} WHERE {column} IS NOT NULL)"
+        names = [self.scalar(each) for each in values]
+        rest = f"FROM {self.named(self.numbered(source, values))}"
+        chosen = self.ranked(", ".join(names), rest, rank, relation.most, names)
         return f"({chosen})"
 
     def numbered(self, source: str, columns: Sequence[Scalar]) -> str:
@@ -296,7 +302,7 @@ class RelationWriter(ExpressionWriter):
         Such rows are interchangeable: which of them has which number shows nowhere.
         """
         number = self.over(Over("row_number", by=tuple(columns)))
-        return f"(SELECT *, {number} AS {ROW_NUMBER} FROM {source})"
+        return f"(SELECT *, {number} AS {ROW_NUMBER} FROM {self.named(source)})"
 
     def _group(self, group: Group, unit: bool) -> str:
         """Exact aggregates. Within units, the unit is a further key, so that no group mixes two units."""
@@ -309,7 +315,7 @@ class RelationWriter(ExpressionWriter):
             by.append(UNIT.name)
         shown = ", ".join([*keys, *columns, *([UNIT.name] if unit else [])])
         grouped = f" GROUP BY {', '.join(by)}" if by else ""
-        return f"(SELECT {shown} FROM {self.rows(group.input, group.per_unit)}{grouped})"
+        return f"(SELECT {shown} FROM {self.named(self.rows(group.input, group.per_unit))}{grouped})"
 
 
 def _direction(descending: bool, nulls_first: bool) -> str:

@@ -99,7 +99,10 @@ class StatementWriter(RelationWriter):
         return str(constant.value) if constant.value >= 0 else f"({constant.value})"
 
     def _op(self, op: Op) -> str:
-        listed = [self.scalar(each) for each in op.operands]
+        return self.operation(op, [self.scalar(each) for each in op.operands])
+
+    def operation(self, op: Op, listed: Sequence[str]) -> str:
+        """An operation on operands that are written already."""
         if op.operation in _CHAINED:
             return f"({_CHAINED[op.operation].join(listed)})" if len(listed) > 1 else listed[0]
         form = self.operations[op.operation]
@@ -144,9 +147,10 @@ class StatementWriter(RelationWriter):
     def _select(self, select: Select) -> str:
         shown = [f"{self.scalar(value)} AS {self.identifier(name)}" for name, value in select.columns]
         columns = ", ".join(["*", *shown] if select.everything else shown)
-        parts = [f"SELECT {'DISTINCT ' if select.different else ''}{columns}"]
+        chosen = f"{'DISTINCT ' if select.different else ''}{columns}"
+        parts = []
         if select.source is not None:
-            parts.append(f"FROM {self.source(select.source)}")
+            parts.append(f"FROM {self._from(select.source)}")
         if select.where:
             parts.append(f"WHERE {' AND '.join(self.scalar(each) for each in select.where)}")
         if select.sets:
@@ -156,7 +160,10 @@ class StatementWriter(RelationWriter):
             parts.append(f"GROUP BY {', '.join(str(place + 1) for place in range(select.keys))}")
         if select.ranked is not None:
             rank, most = select.ranked
-            parts = [self.ranked(" ".join(parts), self.scalar(rank), most)]
+            called = [] if select.everything else [self.identifier(name) for name, _ in select.columns]
+            parts = [self.ranked(chosen, " ".join(parts), self.scalar(rank), most, called)]
+        else:
+            parts.insert(0, f"SELECT {chosen}")
         if select.order:
             parts.append(f"ORDER BY {', '.join(map(self._ordered, select.order))}")
         if select.limit is not None:
@@ -165,6 +172,13 @@ class StatementWriter(RelationWriter):
 
     def _ordered(self, term: Ordered) -> str:
         return f"{self.scalar(term.value)} {'DESC' if term.descending else 'ASC'} NULLS LAST"
+
+    def over(self, window: Over) -> str:
+        value = "" if window.value is None else self.scalar(window.value)
+        by = [f"PARTITION BY {', '.join(map(self.scalar, window.by))}"] if window.by else []
+        order = [f"ORDER BY {self.ascending(window.order)}"] if window.order else []
+        frame = ["ROWS UNBOUNDED PRECEDING"] if window.running else []
+        return f"{window.function}({value}) OVER ({' '.join([*by, *order, *frame])})"
 
     def ascending(self, terms: Sequence[Scalar]) -> str:
         """An ascending order of these terms, independent of the default orders that the owner has set."""
@@ -180,15 +194,20 @@ class StatementWriter(RelationWriter):
             case StoredTable():
                 return self.stored_table(source.database or DATABASE, source.name)
             case Pairs():
-                return f"{self.source(source.left)}, {self.source(source.right)}"
+                left, right = self.source(source.left), self.source(source.right)
+                return f"{self.named(left, 'privsql_l')}, {self.named(right, 'privsql_r')}"
             case Matching():
                 return self._matching(source)
             case Select() | Stacked() | WithSteps():
                 return f"({self.statement(source)})"
 
+    def _from(self, source: Source) -> str:
+        written = self.source(source)
+        return written if isinstance(source, Pairs) else self.named(written)
+
     def _matching(self, source: Matching) -> str:
         named = [self.identifier(each) for each in source.same]
-        same = " AND ".join(self.same(f"privsql_l.{name}", f"privsql_r.{name}") for name in named)
+        same = " AND ".join(self.meets(f"privsql_l.{name}", f"privsql_r.{name}") for name in named)
         left, right = self.source(source.left), self.source(source.right)
         return self.semi_join(f"{left} AS privsql_l", f"{right} AS privsql_r", same)
 

@@ -29,6 +29,12 @@ class AuditRequest(Request):
 
 def refuse_own_tables(request: AuditRequest, pipeline: Pipeline) -> None:
     """Refuse to start from the private source itself. Call it before anything else is looked at."""
+    if not pipeline.engine.auditable:
+        raise ArgumentError(
+            "argument-source",
+            "an audit runs a plan on made-up tables in DuckDB, and these plans are another engine's",
+            "create the same tables in a DuckDB file, empty, and audit the query there",
+        )
     if request.data is not None and pipeline.engine.holds(request.data):
         raise ArgumentError(
             "argument-data",

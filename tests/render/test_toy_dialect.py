@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
@@ -39,9 +40,9 @@ class Toy(DuckDB):
     def fence(self) -> str:
         return ""
 
-    def ranked(self, statement: str, rank: str, most: int) -> str:
-        shown = statement.replace("SELECT ", f"SELECT {rank} AS toy_rank, ", 1)
-        return f"SELECT * EXCLUDE (toy_rank) FROM ({shown}) WHERE toy_rank <= {most}"
+    def ranked(self, shown: str, rest: str, rank: str, most: int, names: Sequence[str]) -> str:
+        inner = f"SELECT {shown}, {rank} AS toy_rank {rest}"
+        return f"SELECT * EXCLUDE (toy_rank) FROM ({inner}) WHERE toy_rank <= {most}"
 
     def semi_join(self, left: str, right: str, condition: str) -> str:
         return f"(SELECT * FROM {left} WHERE EXISTS (SELECT 1 FROM {right} WHERE {condition}))"

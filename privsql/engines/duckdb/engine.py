@@ -49,7 +49,7 @@ class DuckDBEngine:
     ) -> None:
         self._source, self._origin = connection, origin
         self._owned = owned
-        self.fixed_schema = fixed_schema
+        self.fixed_schema, self.auditable = fixed_schema, True
         self.dialect: Dialect = DUCKDB
         self.known, self.opening = known, opening  # how another process opens and checks the same source
         self._reader = SchemaReader(self._read, known, self._read_again)

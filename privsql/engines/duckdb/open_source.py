@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 
+from privsql.engines.addresses import is_address
 from privsql.engines.duckdb.connection import Sharing, SourceConnection
 from privsql.engines.duckdb.copies.copy_store import building
 from privsql.engines.duckdb.copies.prepared_tables import Keeping
@@ -39,6 +40,12 @@ def open_engine(source: Any, memory: int | None = None, folder: Path | None = No
     that another process must be able to open as well: the rows of frames, and prepared copies of sources that
     are not DuckDB files.
     """
+    if is_address(source):
+        raise SourceError(
+            "source-kind",
+            "only connect(), and `privsql query` and `explain`, read PostgreSQL so far",
+            "give a DuckDB file with the same tables, which may be empty",
+        )
     if isinstance(source, (str, Path)):
         return _open_path(Path(source), memory, folder)
     if isinstance(source, duckdb.DuckDBPyConnection):

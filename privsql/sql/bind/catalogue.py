@@ -130,7 +130,7 @@ def _refuse_unsafe(table: SchemaTable, policy: TablePolicy) -> None:
     """Refuse a table that computes something unsafe by DuckDB's own rules: if it failed on a row, an analyst
     who selects rows by WHERE would learn whose row it is.
     """
-    if table.unsafe is not None and not policy.public:
+    if table.unsafe is not None and (table.unsafe.always or not policy.public):
         raise Refused(
             "refused-view" if table.view else "refused-generated",
             f"{table.name} computes {table.unsafe.what}, {table.unsafe.why}",
