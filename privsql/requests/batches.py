@@ -60,7 +60,10 @@ def stages_of(
 def answer_batch(listed: Sequence[Stage], whole: Fraction, pipeline: Pipeline) -> list[Answer]:
     """Plan all, charge all that must be paid at once, run it, and answer the others from it."""
     with pipeline.snapshot():
-        return run_batch(plan_batch(listed, whole, pipeline), pipeline)
+        batch = plan_batch(listed, whole, pipeline)
+        for priced in batch.priced:
+            pipeline.give_notice(priced.plan)
+        return run_batch(batch, pipeline)
 
 
 def plan_batch(
@@ -122,8 +125,6 @@ def _planned(listed: Sequence[Stage], pipeline: Pipeline) -> list[Priced]:
             "declare it, or run this query separately",
         )
     priced = [pipeline.plan(each, query) for each, query in zip(listed, queries, strict=True)]
-    for each in priced:
-        pipeline.give_notice(each.plan)
     return priced
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import privsql
 from privsql.algebra.exact import Operation
+from privsql.planning.composed_plan import AnyPlan, ComposedPlan
 from privsql.planning.plan import Plan
 from privsql.render.duckdb import DuckDB
 from privsql.tables import ExactTable
@@ -50,7 +51,7 @@ def session_on_postgres(fixture: str) -> privsql.Session:
     return privsql.connect(address, FIXTURES[fixture].policy)
 
 
-def planned(session: privsql.Session, case: Case) -> Plan | privsql.PrivsqlError:
+def planned(session: privsql.Session, case: Case) -> AnyPlan | privsql.PrivsqlError:
     named = case.arguments()
     if "within" not in named:
         named["epsilon"] = 1.0
@@ -100,7 +101,11 @@ def compared(case: Case) -> str:
             return "same" if results(ours, plan) == results(theirs, other, check=True) else "DIFFERENT"
         case (privsql.PrivsqlError(), privsql.PrivsqlError()):
             return "refused by both"
-        case (Plan(), privsql.PrivsqlError(code=code)) if code in _REFUSALS:
+        case (ComposedPlan(), ComposedPlan()):
+            pairs = zip(plan.releases, other.releases, strict=True)
+            same = all(results(ours, one) == results(theirs, two, check=True) for one, two in pairs)
+            return "same" if same else "DIFFERENT"
+        case (Plan() | ComposedPlan(), privsql.PrivsqlError(code=code)) if code in _REFUSALS:
             return "refused on PostgreSQL"
     return f"ANOTHER ANSWER: {plan if isinstance(plan, Exception) else other}"
 

@@ -16,6 +16,7 @@ import pytest
 
 import privsql
 from privsql.audit.falsify import movements, run_exactly
+from privsql.planning.composed_plan import ComposedPlan
 from privsql.planning.plan import Plan
 from tests.soundness.check import Runner
 from tests.support import postgres
@@ -74,18 +75,23 @@ def check_world(runner: Runner, seed: int, server: Any, found: Counter[str], wro
         try:
             with live(server, 0), session._pipeline.snapshot():
                 plan = session.explain(sql, epsilon=1.0, **generator.options)
-                for statement in () if plan.public else plan.statements:
-                    session._pipeline.engine.check(statement, session._pipeline.schema)
+                plans = plan.releases if isinstance(plan, ComposedPlan) else (plan,)
+                for one in plans:
+                    for statement in () if one.public else one.statements:
+                        session._pipeline.engine.check(statement, session._pipeline.schema)
         except privsql.PrivsqlError:
             found["refused"] += 1
             continue
         if plan.public:
             continue
         found["answered"] += 1
-        wrong += [f"{each}\n  {where}" for each in broken(plan, server, len(runner.variants), found)]
-        wrong += [
-            f"{each}\n  {where}" for each in different(plan, ours, sql, generator.options, server, found)
-        ]
+        for one in plans:
+            assert isinstance(one, Plan), "the parts of a composed plan are plans of one release"
+            wrong += [f"{each}\n  {where}" for each in broken(one, server, len(runner.variants), found)]
+        if isinstance(plan, Plan):
+            wrong += [
+                f"{each}\n  {where}" for each in different(plan, ours, sql, generator.options, server, found)
+            ]
     session.close()
 
 
@@ -117,6 +123,8 @@ def different(
     try:
         other = ours.explain(sql, epsilon=1.0, **options)
     except privsql.PrivsqlError:
+        return []
+    if not isinstance(other, Plan):
         return []
     told = [
         [(each.columns, each.l1, each.what, each.why) for each in one.measurements] for one in (plan, other)
