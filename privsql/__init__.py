@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from privsql.results.composed_answer import AnyAnswer as Answer
     from privsql.session import Session
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Amount",
