@@ -15,6 +15,7 @@ import duckdb
 import pytest
 
 import privsql
+from privsql.algebra.relations import AtMost, walk
 from privsql.audit.falsify import movements, run_exactly
 from privsql.planning.composed_plan import ComposedPlan
 from privsql.planning.plan import Plan
@@ -126,6 +127,8 @@ def different(
         return []
     if not isinstance(other, Plan):
         return []
+    if any(isinstance(each, AtMost) for each in walk(plan.query.relation)):
+        return []  # of rows that share a value some are chosen by a hash, and each engine has its own
     told = [
         [(each.columns, each.l1, each.what, each.why) for each in one.measurements] for one in (plan, other)
     ]
