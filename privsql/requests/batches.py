@@ -91,9 +91,10 @@ def run_batch(batch: Batch, pipeline: Pipeline, now: Now | None = None) -> list[
     with _charged(batch, pipeline) as charges:
         for place in first:
             if place in charges:
-                pipeline.run(batch.priced[place], charges[place])
+                answers[place] = pipeline.run(batch.priced[place], charges[place])
         for place in first:
-            answers[place] = answer_of(batch, place, pipeline)
+            if place not in charges or not batch.priced[place].stage.fresh:
+                answers[place] = answer_of(batch, place, pipeline)
         for place in sorted(batch.later):
             assert now is not None, "somebody knows how to read the values of earlier answers"
             priced = now(batch.priced[place], answers)
@@ -143,7 +144,8 @@ def _split(
         place = places[number]
         priced[place] = _repriced(priced[place], share)
         follow = [priced[places[each]].plan for each, other in shares.follows.items() if other == number]
-        if place in later or not _is_known(priced[place].plan, follow, pipeline):
+        spent = place in later or priced[place].stage.fresh
+        if spent or not _is_known(priced[place].plan, follow, pipeline):
             paid[place] = priced[place]
     following = {places[number] for number, other in shares.follows.items() if places[other] in paid}
     return Batch(priced, paid, later, following)

@@ -190,14 +190,21 @@ def released_events(plan: Plan) -> list[Event]:
 
 
 def _refuse_searches(stage: Stage) -> None:
-    """What is found before a query is found for one release."""
-    if stage.within is not None or stage.automatic:
-        name = "within" if stage.within is not None else stage.automatic[0]
-        raise ArgumentError(
-            f"argument-{name.replace('_', '-')}",
-            f"{name} is for queries of one release, and this one has several parts",
-            "give epsilon and limits as numbers, or ask for each part by itself",
-        )
+    """What is found before a query, or weighs its outputs, is for one release."""
+    if stage.within is not None:
+        raise _for_one_release("argument-within", "within")
+    if stage.automatic:
+        raise _for_one_release("argument-limits", stage.automatic[0])
+    if stage.weights:
+        raise _for_one_release("argument-weights", "weights")
+
+
+def _for_one_release(code: str, name: str) -> ArgumentError:
+    return ArgumentError(
+        code,
+        f"{name} is for queries of one release, and this one has several parts",
+        "give epsilon and limits as numbers, or ask for each part by itself",
+    )
 
 
 def _stages_of(composition: Composition, stage: Stage) -> list[Stage]:

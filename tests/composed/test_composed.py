@@ -167,8 +167,29 @@ def test_what_fails_above_is_paid_for_and_stored(session, monkeypatch):
     assert session.query(SHARES, epsilon=1.0).stored
 
 
-@pytest.mark.parametrize("arguments", [{"within": 5}, {"epsilon": 1.0, "max_rows": "auto"}])
-def test_searches_are_for_one_release(session, arguments):
+@pytest.mark.parametrize("sql", [TWO, OLDER])
+def test_fresh_spends_again_on_every_part(session, sql):
+    first = session.query(sql, epsilon=1.0)
+    again = session.query(sql, epsilon=1.0, fresh=True)
+    assert not again.stored
+    assert again.receipt["charged"] == pytest.approx(1.0)
+    assert session.budget.spent.epsilon == pytest.approx(2.0)
+    assert all(one.noisy is not two.noisy for one, two in zip(first.releases, again.releases, strict=True))
+
+
+def test_a_release_of_another_price_does_not_run_in_the_second_stage(session, monkeypatch):
+    events = iter([["one"], ["other"]])
+    monkeypatch.setattr(composing, "released_events", lambda plan: next(events))
+    with pytest.raises(privsql.Refused) as refused:
+        session.query(OLDER, epsilon=1.0)
+    assert refused.value.code == "refused-stages"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"within": 5}, {"epsilon": 1.0, "max_rows": "auto"}, {"epsilon": 1.0, "weights": {"old": 2.0}}],
+)
+def test_searches_and_weights_are_for_one_release(session, arguments):
     with pytest.raises(privsql.ArgumentError):
         session.query(TWO, **arguments)
 
