@@ -55,7 +55,6 @@ class Session:
     ) -> None:
         given = randomness or SystemRandomness(), notice or BoundingNotice(), version
         self._pipeline = Pipeline(engine, policy, ledger, analyst, *given)
-        self._pipeline = Pipeline(engine, policy, ledger, analyst, *given)
         self._releases = StoredReleases(self._pipeline)
 
     def ask(self, request: Request) -> AnyAnswer:
