@@ -93,6 +93,8 @@ def plan_composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Compos
 
 
 def _composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Composed:
+    if refusal.code == "refused-unknown-keys" and stage.delta:
+        stage = replace(stage, by_counts=True)
     composition = _composition(stage, refusal, pipeline)
     _refuse_searches(stage)
     batch = _planned(composition, stage, pipeline)

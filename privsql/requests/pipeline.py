@@ -7,7 +7,7 @@ Everything that answering takes is held here: the source, the policy, the ledger
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -43,7 +43,6 @@ from privsql.results.answer import Answer
 from privsql.results.finish import computed_types, finish, public_answer
 from privsql.results.notices import Bounded, BoundingNotice
 from privsql.sql.bind.catalogue import Catalogue
-from privsql.sql.parse.constants import Constants
 from privsql.sql.parse.tokens import too_deep
 from privsql.sql.read import read, read_composition, read_part
 from privsql.sql.split.composition import Composition, Tree
@@ -81,7 +80,7 @@ class Pipeline:
         self.schema = self.engine.schema()
         self._stored = StoredAnswers(calculator().evaluate, self._shelf())
         self._last_catalogue: Catalogue | None = None
-        self._last_composition: tuple[tuple[str, str, Constants, Catalogue], Composition | None] | None = None
+        self._last_composition: tuple[Hashable, Composition | None] | None = None
         self._plans: PlanCache[Priced] = PlanCache(
             self._read_public, self._copies, lambda priced: priced.plan.cells
         )
@@ -118,9 +117,11 @@ class Pipeline:
 
     def _composed(self, stage: Stage, catalogue: Catalogue) -> Composition | None:
         """Kept while it is asked about part by part: it takes as long to read as all parts together."""
-        key = stage.sql, stage.dialect, stage.constants, catalogue
+        key = stage.sql, stage.dialect, stage.constants, stage.by_counts, catalogue
         if self._last_composition is None or self._last_composition[0] != key:
-            found = read_composition(stage.sql, catalogue, stage.dialect, described, stage.constants)
+            found = read_composition(
+                stage.sql, catalogue, stage.dialect, described, stage.constants, stage.by_counts
+            )
             self._last_composition = key, found
         return self._last_composition[1]
 

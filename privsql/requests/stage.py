@@ -32,6 +32,7 @@ class Stage(Request):
     histogram: Histogram | None = None  # of the units of this query, instead of its answer
     sizes_of: tuple[str, str] | None = None  # a table and a column whose values are counted; then `sql` is ""
     constants: Constants = NOTHING  # the parameters of the call, and when it was asked
+    by_counts: bool = False  # labels are found by releasing their scores, as their keys are not declared
     part: int | None = None  # one part of a query that is composed of several
     given: tuple[tuple[str, Rows], ...] = ()  # noisy values of earlier parts that this one reads
 

@@ -58,7 +58,12 @@ Describe = Callable[[exp.Expr, Mapping[str, Mapping[str, Type]]], Columns]
 
 
 def read_composition(
-    text: str, catalogue: Catalogue, dialect: str, describe: Describe, constants: Constants = NOTHING
+    text: str,
+    catalogue: Catalogue,
+    dialect: str,
+    describe: Describe,
+    constants: Constants = NOTHING,
+    by_counts: bool = False,
 ) -> Composition | None:
     """The releases of a query, and the SQL above them; None if it has no release, or is one by itself."""
     statement, start = one_statement(text, dialect, constants)
@@ -71,7 +76,7 @@ def read_composition(
         return describe(above, {each.name: _fields(each, catalogue, dialect) for each in parts})
 
     try:
-        found = split(statement, catalogue, bind, columns_of)
+        found = split(statement, catalogue, bind, columns_of, by_counts)
     except RecursionError:
         raise too_deep() from None
     if found is None:

@@ -201,6 +201,29 @@ def test_a_frame_is_asked_the_same_way(people):
     assert out.dp.receipt["epsilon"] == pytest.approx(1.0)
 
 
+# -- labels --------------------------------------------------------------------------------------------------
+LABELS = "SELECT state FROM people GROUP BY state ORDER BY COUNT(*) DESC LIMIT 2"
+
+
+def test_labels_among_undeclared_keys_are_found_by_their_counts(people):
+    people.loc[:2000, "state"] = "CA"
+    session = privsql.connect({"people": people})
+    answer = session.query(LABELS, epsilon=1.0, delta=1e-6)
+    assert answer.fetchall()[0] == ("CA",)
+    assert len(answer) == 2
+    assert answer.receipt["delta"] > 0
+    again = session.query(LABELS, epsilon=1.0, delta=1e-6)
+    assert again.stored
+    with pytest.raises(privsql.Refused) as refused:
+        session.query(LABELS, epsilon=1.0, fresh=True)
+    assert code_of(refused) == "refused-unknown-keys"
+
+
+def test_labels_among_declared_keys_release_no_counts(session):
+    plan = session.explain(LABELS, epsilon=1.0, delta=1e-6)
+    assert plan.chooses
+
+
 # -- refusals ------------------------------------------------------------------------------------------------
 def code_of(refused: pytest.ExceptionInfo[privsql.PrivsqlError]) -> str:
     return refused.value.code

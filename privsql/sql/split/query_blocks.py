@@ -115,3 +115,12 @@ def several_rows(place: Place | None) -> Refused:
         "Aggregate it (SELECT MAX(n) FROM ...), or write x IN (SELECT ...).",
         place,
     )
+
+
+def label_without_scores(place: Place | None) -> Refused:
+    return Refused(
+        "refused-choice",
+        "This label cannot be found by counting: its scores would have to be released.",
+        "Write SELECT k, COUNT(*) AS n FROM t GROUP BY k ORDER BY n DESC LIMIT 10.",
+        place,
+    )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from privsql.algebra.relations import Relation, is_public, is_released
+from privsql.algebra.relations import Choose, Relation, is_public, is_released, release_of
 from privsql.errors import PrivsqlError, Refused, SqlError, UnknownName
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.bind.release import own_nodes
@@ -30,6 +30,7 @@ from privsql.sql.split.query_blocks import (
     RowKind,
     Scope,
     all_of,
+    label_without_scores,
     mixed_rows,
     several_rows,
     sources_of,
@@ -45,9 +46,14 @@ ColumnsOf = Callable[[exp.Expr, Sequence[QueryPart]], Columns]  # of SQL over th
 MOST_PARTS = 30
 
 
-def split(statement: exp.Expr, catalogue: Catalogue, bind: Bind, columns_of: ColumnsOf) -> Composition | None:
-    """The releases of a query and the SQL above them; None if it has no release, or is one by itself."""
-    splitter = _Splitter(catalogue, bind, columns_of, unused_prefix(statement))
+def split(
+    statement: exp.Expr, catalogue: Catalogue, bind: Bind, columns_of: ColumnsOf, by_counts: bool = False
+) -> Composition | None:
+    """The releases of a query and the SQL above them; None if it has no release, or is one by itself.
+
+    `by_counts`: labels are found by releasing their scores, as their keys are not declared.
+    """
+    splitter = _Splitter(catalogue, bind, columns_of, unused_prefix(statement), by_counts)
     block = splitter.query(statement, {})
     plain = [all_of(each.name) for each in splitter.parts if not each.needs]
     if block.kind is not RowKind.NOISY or block.statement in plain:
@@ -70,6 +76,7 @@ class _Splitter:
     bind: Bind
     columns_of: ColumnsOf
     prefix: str
+    by_counts: bool
     parts: list[QueryPart] = field(default_factory=list)
     givens: dict[str, StageValue] = field(default_factory=dict)
     known: dict[int, tuple[exp.Expr, QueryBlock]] = field(default_factory=dict)
@@ -255,7 +262,10 @@ class _Splitter:
             relation = self.bind(whole.copy())
         except PrivsqlError as refusal:
             return self._divided(node, scope, refusal)
-        if is_released(relation) and not is_public(relation):
+        release = release_of(relation)
+        if isinstance(release, Choose) and self.by_counts:
+            return self._divided(node, scope, label_without_scores(place_of(node)))
+        if release is not None and not is_public(relation):
             return QueryBlock(all_of(self._part(whole, noisy=True)), RowKind.NOISY)
         return QueryBlock(node, RowKind.PRIVATE)
 
