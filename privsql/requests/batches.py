@@ -14,7 +14,7 @@ from fractions import Fraction
 from privsql.answers.batch import Shares, shared
 from privsql.budget.ledger import Charge
 from privsql.engines.duckdb.calculator import calculator
-from privsql.errors import ArgumentError
+from privsql.errors import ArgumentError, PrivsqlError
 from privsql.planning.limits.range_histograms import unknown_ranges
 from privsql.planning.plan import Plan
 from privsql.policy.checks import delta_of, epsilon_of
@@ -95,10 +95,17 @@ def run_batch(batch: Batch, pipeline: Pipeline, now: Now | None = None) -> list[
         for place in first:
             if place not in charges or not batch.priced[place].stage.fresh:
                 answers[place] = answer_of(batch, place, pipeline)
+        trouble: PrivsqlError | None = None
         for place in sorted(batch.later):
             assert now is not None, "somebody knows how to read the values of earlier answers"
-            priced = now(batch.priced[place], answers)
+            try:
+                priced = now(batch.priced[place], answers)
+            except PrivsqlError as error:  # it depends on noisy values only: no failure of the engine
+                trouble = error
+                break
             answers[place] = pipeline.run(priced, charges[place])
+    if trouble is not None:
+        raise trouble
     return [answers[place] for place in range(len(batch.priced))]
 
 

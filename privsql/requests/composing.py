@@ -37,6 +37,7 @@ from privsql.tables import as_array
 from privsql.types import Kind, Type
 
 _MOST_EXAMPLES = 1_000
+_ROUNDING = 1e-9  # of rho, which is a float
 # Refused however many parts a query has.
 _FINAL_KINDS = """
 aggregate currentdate dialect not-grouped pattern recursive schema statement table-function tablesample type
@@ -105,6 +106,8 @@ def _composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Composed:
     above = write_above(composition.above)
     columns = sandbox().check(above, {each.name: fields_of(each.plan) for each in parts})
     known = composition.simulated
+    if known is not None and len(known.columns) != len(columns):
+        known = None
     again = "" if known is None else write_above(known.query)
     plan = ComposedPlan(parts, above, tuple(columns), known, again)
     return Composed(composition.parts, plan, batch)
@@ -168,7 +171,7 @@ def _with_values(
     assert priced.stage.part is not None, "it is a part of a query"
     given = _values(parts[priced.stage.part], answers)
     found = pipeline.plan(replace(priced.stage, given=given))
-    if released_events(found.plan) != released_events(priced.plan):
+    if not _costs_no_more(found.plan, priced.plan, pipeline):
         raise Refused(
             "refused-stages",
             "With the values of the first stage, the second would be a release of another kind than was "
@@ -184,6 +187,19 @@ def _values(part: QueryPart, answers: Mapping[str, Answer]) -> tuple[tuple[str, 
     return tuple(
         (each.name, rows_of(each, sandbox().run(write_above(each.query), tables))) for each in part.needs
     )
+
+
+def _costs_no_more(plan: Plan, charged: Plan, pipeline: Pipeline) -> bool:
+    """Whether the charge for one plan covers another, whose bounds, and so whose noise, may be others."""
+    events, known = released_events(plan), released_events(charged)
+    if events == known:
+        return True
+    if list(map(type, events)) != list(map(type, known)):
+        return False
+    if plan.loss > charged.loss or plan.delta_loss > charged.delta_loss:
+        return False
+    rho, most = pipeline.ledger.rho(events), pipeline.ledger.rho(known)
+    return rho is None or most is None or rho <= most * (1 + _ROUNDING)
 
 
 def released_events(plan: Plan) -> list[Event]:

@@ -205,7 +205,8 @@ class Pipeline:
 
     def rho(self, plan: Plan | ComposedPlan) -> float | None:
         """The price of a plan as the ledger counts it; None where it counts epsilon."""
-        return self.ledger.rho([each.event for each in released(plan.measurements)])
+        plans = plan.releases if isinstance(plan, ComposedPlan) else (plan,)
+        return self.ledger.rho([each.event for one in plans for each in released(one.measurements)])
 
     def give_notice(self, plan: Bounded) -> None:
         """Warn, once, of limits that nobody declared; before anything is charged."""

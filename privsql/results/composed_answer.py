@@ -245,4 +245,9 @@ AnyAnswer = Answer | ComposedAnswer
 
 
 def _rows(columns: Sequence[Any]) -> list[tuple[Any, ...]]:
-    return list(zip(*(np.ma.asarray(each).tolist() for each in columns), strict=True))
+    listed = [[_hashable(value) for value in np.ma.asarray(each).tolist()] for each in columns]
+    return list(zip(*listed, strict=True))
+
+
+def _hashable(value: Any) -> Any:
+    return repr(value) if isinstance(value, (list, dict, np.ndarray)) else value

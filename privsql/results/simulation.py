@@ -111,7 +111,8 @@ def _of_law(source: Randomness, noise: Noise, size: int) -> Integers:
         case GaussianLaw():
             return rounded_gaussian(Fraction(noise.variance), size, source)
         case _:
-            return rounded_gaussian(Fraction(variance(noise)).limit_denominator(_STEPS), size, source)
+            whole = Fraction(variance(noise)).limit_denominator(_STEPS)
+            return rounded_gaussian(whole, size, source) if whole else np.zeros(size, dtype=np.int64)
 
 
 def simulated_ends(value: Floats, draws: Floats, level: float) -> Ends:

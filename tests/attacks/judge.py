@@ -4,7 +4,7 @@ D has about 2,000 patients whose values are canaries, D' is D without Bob, D'' i
 An analyst who sees outcome, error text, plan, columns, types, number of rows or charge differ has learnt something of Bob.
 """
 
-from __future__ import annotations
+from __future__ import datetime as dt
 
 import json
 import logging
@@ -19,6 +19,19 @@ from typing import Any
 import duckdb
 
 import privsql
+from privsql.requests import stage as request_stage
+
+
+class Noon(dt.datetime):
+    """A clock that stands still: queries of the time must be the same queries of both tables."""
+
+    @classmethod
+    def now(cls, tz: dt.tzinfo | None = None) -> dt.datetime:
+        return dt.datetime(2026, 1, 1, 12, tzinfo=tz)
+
+
+request_stage.datetime = Noon  # type: ignore[misc]
+
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "attacks" / "attacks.jsonl"
 OWN = Path(__file__).with_name("own.jsonl")

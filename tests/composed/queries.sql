@@ -155,3 +155,32 @@ SELECT (SELECT COUNT(*) FROM people WHERE income > (SELECT AVG(income) FROM peop
 WITH big AS (SELECT state FROM people GROUP BY state HAVING COUNT(*) > 4000) SELECT sex, COUNT(*) AS n FROM people WHERE state IN (SELECT state FROM big) GROUP BY sex
 
 SELECT AVG(income) AS m FROM (SELECT * FROM people WHERE age > (SELECT AVG(age) FROM people)) WHERE smoker
+
+SELECT AVG(age) AS a FROM people WHERE age > (SELECT AVG(age) FROM people)
+
+SELECT SUM(income) AS s FROM people WHERE income < (SELECT AVG(income) FROM people)
+
+SELECT COUNT(*) AS n FROM people JOIN (SELECT AVG(age) AS m FROM people) ON age > m
+
+WITH a AS (SELECT AVG(age) AS m FROM people) SELECT COUNT(*) AS n FROM people WHERE age > (SELECT m FROM a)
+
+WITH people AS (SELECT * FROM people WHERE smoker) SELECT state, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS t FROM people GROUP BY state
+
+WITH a AS (SELECT p.id, p.age FROM people p JOIN (SELECT state FROM states) s USING (state)), states AS (SELECT 'ZZ' AS state) SELECT COUNT(*) AS n FROM a WHERE age > (SELECT AVG(age) FROM a)
+
+-- names
+SELECT sex AS state, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS t FROM people GROUP BY state, sex
+
+SELECT state AS sex, sex AS x, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS t FROM people GROUP BY state, people.sex
+
+SELECT -COUNT(*) AS state, state AS s, SUM(COUNT(*)) OVER () AS t FROM people GROUP BY people.state
+
+SELECT sex AS k, -COUNT(*) AS sex, RANK() OVER (ORDER BY sex) AS w FROM people GROUP BY sex ORDER BY sex LIMIT 1
+
+SELECT state AS sex, sex AS state, SUM(COUNT(*)) OVER () AS t FROM people GROUP BY people.state, people.sex ORDER BY sex, state LIMIT 3
+
+SELECT p.state, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS t FROM people p GROUP BY state
+
+SELECT * FROM states JOIN (SELECT state, COUNT(*) AS n FROM people GROUP BY state) g USING (state)
+
+SELECT [state] AS l, SUM(n) OVER () AS m FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state)

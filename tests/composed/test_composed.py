@@ -177,9 +177,24 @@ def test_fresh_spends_again_on_every_part(session, sql):
     assert all(one.noisy is not two.noisy for one, two in zip(first.releases, again.releases, strict=True))
 
 
+def test_bounds_of_the_second_stage_may_depend_on_the_value(session):
+    answer = session.query(
+        "SELECT AVG(age) AS a FROM people WHERE age > (SELECT AVG(age) FROM people)", epsilon=2.0
+    )
+    assert 50 < answer.fetchall()[0][0] <= 100
+    assert session.budget.spent.epsilon == pytest.approx(2.0)
+
+
+def test_what_the_first_stage_makes_impossible_is_no_failure_of_the_engine(session):
+    sql = "SELECT COUNT(*) AS n FROM people WHERE state < (SELECT chr(0) || COUNT(*) FROM people)"
+    with pytest.raises(privsql.PrivsqlError):
+        session.query(sql, epsilon=1.0)
+    assert session.budget.failures.failed == 0
+    assert session.budget.spent.epsilon in (0.0, pytest.approx(1.0))
+
+
 def test_a_release_of_another_price_does_not_run_in_the_second_stage(session, monkeypatch):
-    events = iter([["one"], ["other"]])
-    monkeypatch.setattr(composing, "released_events", lambda plan: next(events))
+    monkeypatch.setattr(composing, "_costs_no_more", lambda *_: False)
     with pytest.raises(privsql.Refused) as refused:
         session.query(OLDER, epsilon=1.0)
     assert refused.value.code == "refused-stages"

@@ -129,3 +129,4 @@ def test_there_are_queries():
 def test_a_query_without_noise_is_answered_like_plain_duckdb(sql, session, tables):
     answer = session.query(sql, epsilon=MANY)
     assert rows_of(answer.df()) == rows_of(tables.execute(sql).df())
+    assert str(answer)

@@ -54,6 +54,10 @@ def parameters_of(given: Sequence[Any] | Mapping[str, Any] | None) -> tuple[Para
         return ()
     if isinstance(given, Mapping):
         pairs = [(str(name), value) for name, value in given.items()]
+        if len({name.lower() for name, _ in pairs}) < len(pairs):
+            raise ArgumentError(
+                "argument-params", "two parameters differ only in case", "give each name one value"
+            )
     elif isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
         pairs = [(str(number), value) for number, value in enumerate(given, 1)]
     else:

@@ -9,6 +9,7 @@ AS state, value_1 AS n, SUM(value_1) OVER () AS total FROM r0 WHERE value_1 > 9`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -24,6 +25,9 @@ _AROUND_A_WINDOW = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 _KEY, _VALUE = "key", "value"
 
 
+IsColumn = Callable[[exp.Column], bool]
+
+
 @dataclass(frozen=True)
 class Divided:
     """The two halves of a SELECT. What `above` reads from is for the caller to name."""
@@ -32,11 +36,15 @@ class Divided:
     above: exp.Select
 
 
-def divide(node: exp.Select) -> Divided | None:
-    """Divide a SELECT at its aggregates; None if it has neither keys nor aggregates."""
+def divide(node: exp.Select, is_column: IsColumn) -> Divided | None:
+    """Divide a SELECT at its aggregates; None if it has none and no keys, or shows a column of rows.
+
+    `is_column`: whether a name is a column of its FROM.
+    """
     if any(isinstance(each, exp.Star) or each.is_star for each in node.expressions):
         return None
-    halves = _Halves(node, _unused(node))
+    merged = any(each.args.get("using") or each.args.get("method") for each in node.args.get("joins") or [])
+    halves = _Halves(node, _unused(node), is_column, merged)
     keys = halves.group()
     items = [
         exp.alias_(halves.above(_value(each)), output_name(each), quoted=True) for each in node.expressions
@@ -45,14 +53,11 @@ def divide(node: exp.Select) -> Divided | None:
     for name in ("distinct", "qualify", "windows", "order", "limit", "offset"):
         clause = node.args.get(name)
         if clause is not None:
-            above.set(
-                name,
-                [halves.above(each) for each in clause] if isinstance(clause, list) else halves.above(clause),
-            )
+            above.set(name, halves.clause(clause))
     having = node.args.get("having")
     if having is not None:
         above.set("where", exp.Where(this=halves.above(having.this)))
-    if not halves.columns:
+    if not halves.columns or halves.of_rows:
         return None
     listed = [exp.alias_(each.copy(), name, quoted=True) for each, name in halves.columns.items()]
     released = exp.Select(expressions=listed)
@@ -72,6 +77,9 @@ class _Halves:
 
     node: exp.Select
     prefix: str
+    is_column: IsColumn
+    merged: bool  # columns of USING stand for those of both sides
+    of_rows: bool = False  # a column that is neither a key nor inside an aggregate is named above
     keys: list[exp.Expr] = field(default_factory=list)
     columns: dict[exp.Expr, str] = field(default_factory=dict)
 
@@ -104,7 +112,7 @@ class _Halves:
         """What an alias of the SELECT list stands for, where no column of that name is meant by the same
         list.
         """
-        if not isinstance(term, exp.Column) or term.table:
+        if not isinstance(term, exp.Column) or term.table or self.is_column(term):
             return None
         named = [each for each in self.node.expressions if isinstance(each, exp.Alias)]
         found = next((each.this for each in named if each.alias.lower() == term.name.lower()), None)
@@ -117,13 +125,43 @@ class _Halves:
         copied: exp.Expr = found.copy()
         return copied
 
+    @property
+    def _aliases(self) -> set[str]:
+        return {each.alias.lower() for each in self.node.expressions if isinstance(each, exp.Alias)}
+
+    def _is(self, key: exp.Expr, node: exp.Expr) -> bool:
+        """Whether an expression is a key, also where only one of them says whose column it is."""
+        one, other = _bare(key), _bare(node)
+        if not self.merged and isinstance(one, exp.Column) and isinstance(other, exp.Column):
+            half = not one.table or not other.table
+            return one.name.lower() == other.name.lower() and (half or _same(one, other))
+        return _same(one, other)
+
+    def clause(self, clause: exp.Expr | list[exp.Expr]) -> exp.Expr | list[exp.Expr]:
+        """A clause above the release. In ORDER BY the name of an output goes before that of a column."""
+        if isinstance(clause, list):
+            return [self.above(each) for each in clause]
+        if not isinstance(clause, exp.Order):
+            return self.above(clause)
+        written = clause.copy()
+        written.set("expressions", [self._ordered(each) for each in clause.expressions])
+        return written
+
+    def _ordered(self, term: exp.Expr) -> exp.Expr:
+        named = term.this if isinstance(term, exp.Ordered) else term
+        shown = isinstance(named, exp.Column) and not named.table and named.name.lower() in self._aliases
+        return term.copy() if shown else self.above(term)
+
     def above(self, node: exp.Expr) -> exp.Expr:
         """A copy of a clause, in which keys and aggregates are columns of the released table."""
         if isinstance(node, exp.Alias):
             return exp.alias_(self.above(node.this), node.alias, quoted=True)
-        key = next((each for each in self.keys if _same(each, node)), None)
+        key = next((each for each in self.keys if self._is(each, node)), None)
         if key is not None:
             return self._column(key, _KEY)
+        if isinstance(node, exp.Column):
+            self.of_rows |= bool(node.table) or node.name.lower() not in self._aliases
+            return node.copy()
         if isinstance(node, exp.Window):
             return self._window(node)
         if _is_aggregate(node):

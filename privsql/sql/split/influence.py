@@ -144,6 +144,7 @@ def _select(node: exp.Select, tables: Tables) -> Reached:
         clause = node.args.get(name)
         if clause is not None:
             noisy_rows |= _expression(clause.this, rows, tables, noisy_rows) is not Influence.NONE
+    merged = any(each.args.get("using") or each.args.get("method") for each in node.args.get("joins") or [])
     cut = node.args.get("limit") is not None or node.args.get("offset") is not None
     order = node.args.get("order")
     ordered = [each.this for each in order.expressions] if order is not None else []
@@ -152,7 +153,9 @@ def _select(node: exp.Select, tables: Tables) -> Reached:
     if group is not None:
         if set(_set(group)) - {"expressions"} or _most(group.expressions, rows, tables) is not Influence.NONE:
             raise _Unknown
-    columns = tuple(pair for each in node.expressions for pair in _item(each, rows, tables, noisy_rows))
+    columns = tuple(
+        pair for each in node.expressions for pair in _item(each, rows, tables, noisy_rows, merged)
+    )
     if node.args.get("distinct") is not None and any(each is not Influence.NONE for _, each in columns):
         raise _Unknown
     return Reached(columns, noisy_rows)
@@ -197,9 +200,13 @@ def _add(source: exp.Expr, found: dict[str, Reached], tables: Tables) -> None:
 
 
 # -- expressions ---------------------------------------------------------------------------------------------
-def _item(item: exp.Expr, rows: Tables, tables: Tables, noisy_rows: bool) -> Iterable[tuple[str, Influence]]:
+def _item(
+    item: exp.Expr, rows: Tables, tables: Tables, noisy_rows: bool, merged: bool
+) -> Iterable[tuple[str, Influence]]:
     if isinstance(item, exp.Star) or item.is_star:
         if _set(item.this if isinstance(item, exp.Column) else item):
+            raise _Unknown
+        if merged:  # a column of USING stands there once
             raise _Unknown
         wanted = item.table.lower() if isinstance(item, exp.Column) else ""
         for name, each in rows.items():

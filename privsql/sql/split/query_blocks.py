@@ -69,11 +69,13 @@ def with_queries(written: exp.Expr, known: Mapping[str, exp.CTE]) -> exp.Expr:
 
 
 def _collect(node: exp.Expr, known: Mapping[str, exp.CTE], named: dict[str, exp.Expr]) -> None:
-    """The queries of WITH that a block names, in the order in which they need each other."""
+    """The queries of WITH that a block names, each after those that it needs: it can name only those."""
     for table in node.find_all(exp.Table):
         name = table.name.lower()
         if name in known and name not in named:
-            _collect(known[name].this, known, named)
+            places = list(known)
+            before = {each: known[each] for each in places[: places.index(name)]}
+            _collect(known[name].this, before, named)
             named[name] = known[name]
 
 

@@ -107,6 +107,7 @@ class _Splitter:
             written = each.copy()
             written.set("this", block.statement)
             below = written if block.kind is RowKind.PRIVATE else each
+            within.pop(each.alias.lower(), None)  # a name that is given again comes last
             within[each.alias.lower()] = Named(below, written, block.kind)
             if block.kind is not RowKind.PRIVATE:
                 kept.append(written)
@@ -224,7 +225,8 @@ class _Splitter:
             case RowKind.NOISY if in_from:
                 return self._given(node, block.statement, Shape.TABLE, scope)
             case RowKind.NOISY:
-                if not has_one_row(block.statement, self.parts):
+                named = {name: each.above.this for name, each in scope.items() if each is not RELEASED}
+                if not has_one_row(block.statement, self.parts, named):
                     raise several_rows(place_of(node))
                 return self._given(node, block.statement, Shape.SCALAR, scope)
 
@@ -270,7 +272,7 @@ class _Splitter:
         return QueryBlock(node, RowKind.PRIVATE)
 
     def _divided(self, node: exp.Expr, scope: Scope, refusal: PrivsqlError) -> QueryBlock:
-        halves = divide(node) if isinstance(node, exp.Select) else None
+        halves = divide(node, self._columns_of(node, scope)) if isinstance(node, exp.Select) else None
         if halves is None:
             raise refusal
         released = with_names(halves.released, scope)
@@ -280,6 +282,23 @@ class _Splitter:
         name = self._part(released, noisy=True)
         halves.above.set("from_", exp.From(this=exp.to_table(name)))
         return QueryBlock(self._above(halves.above, {**scope, name: RELEASED}), RowKind.NOISY)
+
+    def _columns_of(self, node: exp.Select, scope: Scope) -> Callable[[exp.Column], bool]:
+        """Whether a name is a column of what a SELECT reads."""
+
+        def is_column(column: exp.Column) -> bool:
+            probe = exp.Select(expressions=[exp.column(column.this.copy())])
+            for name in ("from_", "joins", "laterals", "with_"):
+                clause = node.args.get(name)
+                if clause is not None:
+                    probe.set(name, [e.copy() for e in clause] if isinstance(clause, list) else clause.copy())
+            try:
+                self.bind(with_names(probe, scope))
+            except UnknownName:
+                return False
+            return True
+
+        return is_column
 
     def _part(self, statement: exp.Expr, noisy: bool) -> str:
         """The name of a part; what stands in a query twice is released once."""

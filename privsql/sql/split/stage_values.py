@@ -13,6 +13,9 @@ from enum import Enum
 from typing import Any
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from privsql.errors import Refused
 
 _GIVEN = "privsql_given"  # in the meta of a node that stands for a given
 _NUMBERS = ("INT", "DOUBLE", "DECIMAL", "FLOAT", "REAL")
@@ -96,7 +99,9 @@ def _written(given: StageValue, node: exp.Expr, rows: Rows) -> exp.Expr:
             listed = rows or (tuple(None for _ in types),)
             tuples = [exp.Tuple(expressions=[_constant(*each) for each in zip(row, types)]) for row in listed]
             names = [exp.to_identifier(name, quoted=True) for name, _ in given.columns]
-            alias = node.args["alias"].this.copy() if node.args.get("alias") is not None else None
+            known = node.args.get("alias")
+            name = None if known is None else known.this
+            alias = exp.to_identifier(f"{given.name}_rows") if name is None else name.copy()
             values = exp.Values(expressions=tuples, alias=exp.TableAlias(this=alias, columns=names))
             return values if rows else _nothing(values, names)
 
@@ -115,6 +120,8 @@ def _nothing(values: exp.Values, names: Sequence[exp.Expr]) -> exp.Expr:
 
 def _constant(value: str | None, type_name: str) -> exp.Expr:
     """A value in its type."""
+    if type_name.strip('"') == "NULL":
+        return exp.Null()
     if value is None:
         written: exp.Expr = exp.Null()
     elif _is_number(type_name) and value.lstrip("-").replace(".", "", 1).isdigit():
@@ -123,7 +130,14 @@ def _constant(value: str | None, type_name: str) -> exp.Expr:
     else:
         written = exp.Literal.string(value)
     to = "BIGINT" if type_name in ("HUGEINT", "UBIGINT") else type_name
-    return exp.Cast(this=written, to=exp.DataType.build(to, dialect="duckdb"))
+    try:
+        return exp.Cast(this=written, to=exp.DataType.build(to, dialect="duckdb"))
+    except SqlglotError:
+        raise Refused(
+            "refused-stages",
+            f"A noisy value of the type {type_name} cannot be a constant of a second stage.",
+            "Cast it to a number, a text or a date.",
+        ) from None
 
 
 def _is_number(type_name: str) -> bool:
