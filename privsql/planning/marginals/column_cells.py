@@ -33,7 +33,8 @@ OTHER = "(other)"  # the label of undeclared values
 class ColumnCells:
     """The cells of one column: its declared values, or the parts between `edges`; then NULL, then all others.
 
-    The last part includes its upper edge.
+    The last part includes its upper edge, except of whole numbers and dates. `low_open` and `high_open`: by
+    what is declared, the first or last part also holds values below the first edge, or from the last edge on.
     """
 
     column: Column
@@ -41,6 +42,8 @@ class ColumnCells:
     edges: tuple[Any, ...] = ()
     null: bool = True
     other: bool = False
+    low_open: bool = False
+    high_open: bool = False
 
     @property
     def listed(self) -> int:
@@ -52,8 +55,17 @@ class ColumnCells:
         return self.listed + self.null + self.other
 
     @property
+    def dividing_edges(self) -> tuple[Any, ...]:
+        """The edges with all rows of every part on one side, by what is declared."""
+        first, last = self.edges[0], self.edges[-1]
+        outer = [each for each, is_open in ((first, self.low_open), (last, self.high_open)) if is_open]
+        return tuple(each for each in self.edges if each not in outer)
+
+    @property
     def single(self) -> bool:
         """Whether each part of the range is one whole number, so that a cell is a value."""
+        if self.low_open or self.high_open:
+            return False
         return bool(self.edges) and self.column.type.kind is Kind.INTEGER and self._is_in_ones
 
     @property
@@ -143,7 +155,16 @@ def column_cells(
         problem = f"{column.name}: which values occur is itself private, and no values or range are declared"
         raise Refused("refused-unknown-cells", problem, [(each,) for each in facts])
     edges = _given_edges(column, bins) if isinstance(bins, tuple) else _edges(column, claim, bins)
-    return ColumnCells(column, edges=edges, null=claim.nullable)
+    low_open, high_open = _open_ends(column, claim, edges)
+    return ColumnCells(column, edges=edges, null=claim.nullable, low_open=low_open, high_open=high_open)
+
+
+def _open_ends(column: Column, claim: Claim, edges: Sequence[Any]) -> tuple[bool, bool]:
+    """Whether declared values lie below the first edge, and at or beyond the last one."""
+    low, high = claim.low, claim.high
+    if column.type.kind is Kind.INTEGER:
+        low, high = (None if low is None else math.ceil(low)), (None if high is None else math.floor(high))
+    return low is None or bool(low < edges[0]), high is None or bool(high >= edges[-1])
 
 
 def _edges(column: Column, claim: Claim, parts: int | None) -> tuple[Any, ...]:
