@@ -21,6 +21,7 @@ from privsql.planning.marginals.column_cells import ColumnCells
 from privsql.planning.marginals.mwem_plan import MwemPlan
 from privsql.planning.marginals.residual_plan import ResidualPlan
 from privsql.planning.marginals.workload import MOST_COLUMNS, marginals
+from privsql.policy.checks import delta_of
 from privsql.privacy.marginals.residual_price import Columns
 from privsql.release.dense_fit import MOST_DENSE, Dense, Groups, fitted_table, grouped
 from privsql.release.multiplicative_weights import learned
@@ -62,7 +63,8 @@ class SynthesisRequest:
 
     def checked(self) -> None:
         """Raise ArgumentError for arguments that make no sense."""
-        if self.method not in _METHODS:
+        delta_of(self.delta)
+        if not isinstance(self.method, str) or self.method not in _METHODS:
             problem = f"there is no method {self.method!r} for synthetic tables"
             raise ArgumentError("argument-method", problem, did_you_mean(str(self.method), _METHODS))
         if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or not 1 <= self.rounds <= 1_000:

@@ -26,6 +26,7 @@ from privsql.types import BOOLEAN, DOUBLE, NUMBERS, Kind, Type, integer
 MOST_VALUES = 1_000  # of one column
 _MOST_SINGLE = 100  # whole numbers that are counted one by one where no bins are given
 _BINS = 16  # else into so many parts
+_TICK = dt.timedelta(microseconds=1)
 OTHER = "(other)"  # the label of undeclared values
 
 
@@ -178,10 +179,13 @@ def _edges(column: Column, claim: Claim, parts: int | None) -> tuple[Any, ...]:
         case Kind.DATE:
             days = (high - low).days + 1
             steps = _rounded(0, days, min(parts or _BINS, days))
+            if high == dt.date.max:
+                raise _too_late(column)
             return tuple(low + dt.timedelta(days=each) for each in steps)
         case Kind.TIMESTAMP:
             count = parts or _BINS
-            found = [low + (high - low) * each / count for each in range(count + 1)]
+            ticks = (high - low) // _TICK  # in whole numbers: a multiple of a long span overflows
+            found = [low + _TICK * round(Fraction(ticks * each, count)) for each in range(count + 1)]
         case _:
             count, ends = parts or _BINS, (Fraction(low), Fraction(high))
             found = [float(ends[0] + (ends[1] - ends[0]) * each / count) for each in range(count + 1)]
@@ -200,7 +204,7 @@ def _given_edges(column: Column, edges: Sequence[Any]) -> tuple[Any, ...]:
         found = [_edge(column, each) for each in edges]
         if any(after <= before for before, after in pairwise(found)):
             raise wrong
-    except (TypeError, ValueError, PrivsqlError):
+    except (TypeError, ValueError, ArithmeticError, PrivsqlError):
         raise wrong from None
     return tuple(found)
 
@@ -232,6 +236,15 @@ def _type_of(value: Any, type_: Type) -> Type:
 def _too_many(column: Column) -> Refused:
     problem = f"{column.name} has more than {MOST_VALUES:,} declared values, each of which gets noise"
     return Refused("refused-many-cells", problem, "release coarser values")
+
+
+def _too_late(column: Column) -> Refused:
+    problem = f"the range of {column.name} ends with the last day there is, and its last part has no end"
+    return Refused(
+        "refused-unknown-cells",
+        problem,
+        f'bins={{"{column.name}": ["2000-01-01", "2010-01-01", "2020-01-01"]}}',
+    )
 
 
 def _shown(edge: Any) -> str:
