@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import duckdb
 import numpy as np
 import pytest
@@ -62,6 +64,7 @@ def test_so_has_each_refusal_of_a_synthetic_table():
         ("b", [float("nan"), 1]),
         ("f", [0, 10**400]),
         ("f", [0, float("inf")]),
+        ("ts", [dt.datetime(2020, 1, 1, tzinfo=dt.UTC), dt.datetime(2021, 1, 1, tzinfo=dt.UTC)]),
     ],
 )
 def test_edges_without_a_value_are_rejected_before_the_charge(session_of_dates, column, edges):

@@ -102,7 +102,6 @@ def test_a_condition_that_a_release_does_not_decide_is_refused(session, columns,
 )
 def test_a_condition_at_an_edge_counts_what_plain_sql_counts(session, columns, bins, condition):
     found, truth = answered(session, columns, bins, condition)
-    assert found.n_low <= truth <= found.n_high
     assert found.n == pytest.approx(truth, abs=8)
 
 
@@ -133,5 +132,4 @@ def test_parts_that_hold_more_than_their_value_are_no_keys(session):
 )
 def test_undeclared_values_never_equal_a_declared_one(session, condition):
     found, truth = answered(session, [condition.split()[0]], None, condition)
-    assert found.n_low <= truth <= found.n_high
     assert found.n == pytest.approx(truth, abs=8)

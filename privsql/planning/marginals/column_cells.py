@@ -220,6 +220,8 @@ def _edge(column: Column, value: Any) -> Any:
             found = None if converted is None else literals.convert(converted, column.type)
             if found is None or found.value is None:
                 raise ValueError
+            if isinstance(found.value, dt.datetime) and found.value.tzinfo is not None:
+                raise ValueError  # a TIMESTAMP has no zone, and cannot be compared with one that has
             return found.value
         case _:
             if isinstance(value, bool) or not math.isfinite(value):
