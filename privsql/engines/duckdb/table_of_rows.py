@@ -1,5 +1,5 @@
-"""A pandas frame and the names of DuckDB's types go in; a DuckDB database with that table, or a Parquet file of
-it, comes out.
+"""A pandas frame and the names of DuckDB's types go in; a DuckDB database with that table comes out, or a
+Parquet file of it.
 """
 
 from __future__ import annotations
@@ -37,4 +37,4 @@ def parquet_of_rows(name: str, frame: pd.DataFrame, types: Mapping[str, str], pa
             connection.execute(f"COPY {identifier(name)} TO {text(path)} (FORMAT parquet)")
         except duckdb.Error:
             problem = "the Parquet file cannot be written"
-            raise SourceError("source-file", problem, "check its folder, and whether it may be written") from None
+            raise SourceError("source-file", problem, "check its folder and permissions") from None
