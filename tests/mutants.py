@@ -723,8 +723,9 @@ MUTANTS = [
     Mutant("residuals: undeclared values counted nowhere else", "planning/marginals/plan_residuals.py", "both = found.type.kind is Kind.BOOLEAN and set(claim.values or ()) == {False, True}", "both = True", ("releases",)),
     Mutant("residuals: a release that is not charged", "release/releases.py", "bill = [Released(NOISE, plan.what, plan.measurement.event)]", "bill = []", ("releases",)),
     Mutant("MWEM: a score that one row changes twice", "planning/marginals/mwem_plan.py", "part / (2 * moves), part / moves)", "part / moves, part / moves)", ("releases",)),
-    Mutant("residuals: conditions within a part of a range", "release/cell_conditions.py", "    return edge in cells.edges", "    return True", ("releases",)),
-    Mutant("residuals: undeclared texts are known", "release/cell_conditions.py", "    return all(listed)", "    return any(listed)", ("releases",)),
+    Mutant("residuals: conditions within a part of a range", "release/cell_conditions.py", "    return edge in cells.dividing_edges", "    return True", ("releases",)),
+    Mutant("residuals: outer edges divide", "release/cell_conditions.py", "    return edge in cells.dividing_edges", "    return edge in cells.edges", ("releases",)),
+    Mutant("residuals: undeclared texts are known", "release/cell_conditions.py", "    return all(isinstance(each, Literal) and", "    return any(isinstance(each, Literal) and", ("releases",)),
     Mutant("residuals: intervals of what was shrunk", "release/answer_query.py", "unbiased[column] = _at(_summed(tables.unbiased(columns)", "unbiased[column] = _at(_summed(0 * tables.unbiased(columns)", ("releases",)),
 ]  # fmt: skip
 

@@ -5,7 +5,8 @@ refusal where that depends on what the release does not tell.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from privsql.errors import Refused
 from privsql.planning.marginals.column_cells import ColumnCells
 from privsql.types import NUMBERS, Kind
 
+_MODERN = dt.date(2000, 1, 1).toordinal()
 Mask = npt.NDArray[np.bool_]
 
 _LISTED = frozenset({"=", "<>", "in", "is_null"})  # of a value that is not declared, these tell all the same
@@ -45,7 +47,7 @@ def _check(condition: Expression, name: str, cells: ColumnCells) -> None:
     """Refuse a condition by which rows of one cell differ."""
     for call in _calls_on(condition, name):
         if cells.edges and not cells.single and not _is_at_edge(call, cells):
-            edges = ", ".join(str(each) for each in cells.edges)
+            edges = ", ".join(str(each) for each in cells.dividing_edges) or "none"
             problem = f"the release has {name} in parts, and this condition is not at their edges ({edges})"
             raise Refused("refused-not-released", problem, "compare with an edge, or release finer parts")
         if cells.other and not _names_listed(call, cells):
@@ -84,21 +86,25 @@ def _is_at_edge(call: Call | Column, cells: ColumnCells) -> bool:
     if edge is None:  # no row meets it
         return True
     if _SIDES[function]:
-        if cells.column.type.kind is Kind.INTEGER:
-            edge = edge + 1
-        elif cells.column.type.kind is Kind.DATE and isinstance(edge, dt.date):
+        if (
+            cells.column.type.kind is Kind.INTEGER
+            and isinstance(edge, (int, float, Decimal))
+            and edge % 1 == 0
+        ):
+            edge = int(edge) + 1  # not edge + 1, which rounds
+        elif cells.column.type.kind is Kind.DATE and isinstance(edge, dt.date) and edge < dt.date.max:
             edge = edge + dt.timedelta(days=1)
         else:
             return False
-    return edge in cells.edges
+    return edge in cells.dividing_edges
 
 
 def _names_listed(call: Call | Column, cells: ColumnCells) -> bool:
     if not isinstance(call, Call) or call.function not in _LISTED:
         return False
-    constants = [each for each in call.args if not isinstance(each, Column)]
-    listed = (isinstance(each, Literal) and each.value in cells.values for each in constants)
-    return all(listed)
+    others = [each for each in call.args if each != cells.column]
+    # another column may hold the same undeclared values, and which rows do is not released
+    return all(isinstance(each, Literal) and each.value in cells.values for each in others)
 
 
 def _representatives(cells: ColumnCells) -> list[Any]:
@@ -106,19 +112,39 @@ def _representatives(cells: ColumnCells) -> list[Any]:
     found: list[Any] = list(cells.edges[:-1]) if cells.edges else list(cells.values)
     if cells.edges and cells.column.type.kind in NUMBERS and cells.column.type.kind is not Kind.INTEGER:
         found = [float(each) for each in found]
-    return found + [None] * cells.null + ([_unlike(cells.values)] if cells.other else [])
+    return found + [None] * cells.null + ([_unlike(cells)] if cells.other else [])
 
 
-def _unlike(values: Sequence[Any]) -> Any:
-    match values[0]:
-        case bool():
-            return not values[0]
-        case str():
-            return max(values, key=len) + "~"
-        case dt.datetime() | dt.date():
-            return max(values) + dt.timedelta(days=1)
-        case _:
-            return max(values) + 1
+def _unlike(cells: ColumnCells) -> Any:
+    """A value of the column's type that no declared value equals."""
+    type_, many = cells.column.type, len(cells.values) + 1
+    found: Iterable[Any] = ()
+    taken = set(cells.values)
+    match type_.kind:
+        case Kind.BOOLEAN:  # with both declared nothing is in this cell, and NULL meets no condition
+            found = (True, False, None)
+        case Kind.TEXT:
+            found = (max(cells.values, key=len) + "~",)
+        case Kind.DATE:
+            found = (dt.date.fromordinal(each) for each in range(_MODERN, _MODERN + many))
+        case Kind.TIMESTAMP:
+            found = (dt.datetime.fromordinal(each) for each in range(_MODERN, _MODERN + many))
+        case Kind.TIME:
+            found = (dt.time(microsecond=each) for each in range(many))
+        case Kind.INTEGER:
+            first = 0 if type_.low <= 0 and many <= type_.high else type_.low
+            found = range(first, min(first + many, type_.high + 1))
+        case Kind.DOUBLE:
+            found = (float(each) for each in range(many))
+        case Kind.DECIMAL:
+            taken |= {Decimal(str(each)) for each in cells.values}
+            steps = range(min(many, 10**type_.precision))
+            found = (Decimal(each).scaleb(-type_.scale) for each in steps)
+    for each in found:
+        if each not in taken:
+            return each
+    problem = f"no value stands for those of {cells.column.name} that are not declared"
+    raise Refused("refused-not-released", problem, f"leave {cells.column.name} out of the query")
 
 
 def read_columns(expressions: Sequence[Expression]) -> list[str]:

@@ -18,6 +18,7 @@ from privsql.release.shrinkage import Floats, onto_total
 from privsql.tables import Integers
 
 _PASSES = 20
+_MOST_ROWS = 2.0**53  # believed counts and the scores made of them are 64-bit integers
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,9 @@ def learned(groups: Groups, measured: Sequence[Measured]) -> Weights:
     table = np.full(groups.shape, 1.0 / cells, dtype=np.float32)
     if not measured:
         return Weights(groups, table, 0.0)
-    rows = max(1.0, float(np.mean([float(noisy.sum()) for _, noisy in measured])))
+    # of floats: a sum of noisy counts may pass 64 bits
+    mean = float(np.mean([noisy.sum(dtype=np.float64) for _, noisy in measured]))
+    rows = min(max(1.0, mean), _MOST_ROWS)
     goals = [(columns, onto_total(noisy / rows, 1.0)) for columns, noisy in measured]
     for _ in range(_PASSES):
         for columns, goal in goals:

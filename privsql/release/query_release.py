@@ -112,7 +112,8 @@ class QueryRelease:
 
     def _asked(self, columns: Sequence[str] | None) -> Columns:
         names = self.columns[: self.ways] if columns is None else columns
-        if isinstance(names, str) or not names or len(names) > self.ways:
+        listed = isinstance(names, Sequence) and not isinstance(names, str)
+        if not listed or not 1 <= len(names) <= self.ways:
             problem = f"columns must be a list of 1 to {self.ways} released columns"
             raise ArgumentError("argument-columns", problem, f"columns={list(self.columns[: self.ways])}")
         known = {each.lower(): place for place, each in enumerate(self.columns)}

@@ -77,13 +77,12 @@ class StoredReleases:
         pipeline = self._pipeline
         with pipeline.snapshot():
             plan = self._planned(request)
-            stored = self._kept.get(self._key(plan))
+            key = self._key(plan)
+            stored = self._kept.get(key)
             if stored is not None:
                 return stored.again()
             bill = [Released(NOISE, plan.what, plan.measurement.event)]
-            release = self._paid(plan, bill, lambda charge: self._measured(plan, charge))
-            self._kept[self._key(plan)] = release
-            return release
+            return self._paid(plan, bill, lambda charge: self._measured(plan, key, charge))
 
     def mwem(
         self, request: ReleaseRequest, rounds: int, estimate: Estimate
@@ -153,8 +152,11 @@ class StoredReleases:
         noise = plan.measurement.epsilon, plan.measurement.delta, tuple(plan.residuals.items())
         return plan.sql, plan.columns, self._pipeline.version(), noise
 
-    def _measured(self, plan: ResidualPlan, charge: Charge) -> QueryRelease:
+    def _measured(self, plan: ResidualPlan, key: Hashable, charge: Charge) -> QueryRelease:
         pipeline = self._pipeline
         exact = pipeline.engine.run(plan.sql, plan.keys)
         noisy = release_residuals(plan, exact, pipeline.randomness)
-        return QueryRelease(plan, ResidualTables(plan.measurement, noisy), pipeline, charge.when)
+        release = QueryRelease(plan, ResidualTables(plan.measurement, noisy), pipeline, charge.when)
+        # here, so that Ctrl-C while the time is padded does not lose what was charged
+        self._kept[key] = release
+        return release

@@ -21,6 +21,7 @@ from privsql.planning.marginals.column_cells import ColumnCells
 from privsql.planning.marginals.mwem_plan import MwemPlan
 from privsql.planning.marginals.residual_plan import ResidualPlan
 from privsql.planning.marginals.workload import MOST_COLUMNS, marginals
+from privsql.policy.checks import delta_of
 from privsql.privacy.marginals.residual_price import Columns
 from privsql.release.dense_fit import MOST_DENSE, Dense, Groups, fitted_table, grouped
 from privsql.release.multiplicative_weights import learned
@@ -29,13 +30,14 @@ from privsql.release.releases import ReleaseRequest, StoredReleases
 from privsql.release.row_edits import corrected
 from privsql.release.shrinkage import Floats, onto_total
 from privsql.release.synthetic import Line, Synthetic
-from privsql.release.synthetic_rows import column_values, rows_of, systematic_counts, uniform
+from privsql.release.synthetic_rows import can_be_drawn, column_values, rows_of, systematic_counts, uniform
 from privsql.request import argument
 from privsql.requests.pipeline import Pipeline
 from privsql.tables import Integers
 
 _METHODS = ("auto", "maxent", "mwem")
 _MOST_ROWS = 10**8
+_MOST_COUNTED = 10**7  # without rows=: a noisy count has no bound
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,9 @@ class SynthesisRequest:
     epsilon: float | Fraction | None = argument(None, "the privacy loss of the whole table")
     delta: float = argument(0.0, "the chance that the promise fails; 0 for 'mwem'")
     _: KW_ONLY
-    rows: int | None = argument(None, "how many rows to make; by default as many as were counted")
+    rows: int | None = argument(
+        None, "how many rows to make; by default as many as were counted, up to 10 million"
+    )
     method: str = argument(
         "auto", "'maxent', which needs a delta, or 'mwem'; by default the former with a delta"
     )
@@ -62,7 +66,8 @@ class SynthesisRequest:
 
     def checked(self) -> None:
         """Raise ArgumentError for arguments that make no sense."""
-        if self.method not in _METHODS:
+        delta_of(self.delta)
+        if not isinstance(self.method, str) or self.method not in _METHODS:
             problem = f"there is no method {self.method!r} for synthetic tables"
             raise ArgumentError("argument-method", problem, did_you_mean(str(self.method), _METHODS))
         if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or not 1 <= self.rounds <= 1_000:
@@ -108,7 +113,11 @@ def synthesize(request: SynthesisRequest, releases: StoredReleases, pipeline: Pi
     )
     method = request.method if request.method != "auto" else "maxent" if request.delta else "mwem"
     model = _maxent(wanted, releases) if method == "maxent" else _mwem(wanted, request.rounds, releases)
-    return _synthetic(model, method, model.rows if request.rows is None else request.rows, pipeline)
+    return _synthetic(model, method, _rows(model) if request.rows is None else request.rows, pipeline)
+
+
+def _rows(model: Model) -> int:
+    return max(1, min(model.rows, _MOST_COUNTED))
 
 
 def _maxent(wanted: ReleaseRequest, releases: StoredReleases) -> Model:
@@ -158,7 +167,17 @@ def _columns(request: SynthesisRequest, scan: Scan) -> Sequence[str]:
 
 
 def _refuse_large(columns: Sequence[ColumnCells]) -> None:
-    """Refuse a domain that does not fit into memory, before anything is charged."""
+    """Refuse a domain that does not fit into memory, or has values that cannot be drawn, before anything is
+    charged.
+    """
+    for each in columns:
+        if not can_be_drawn(each):
+            name = each.column.name
+            problem = f"values of {name} cannot be drawn: they, or its parts, are too large for 64 bits"
+            rest = [one.column.name for one in columns if one.column.name != name]
+            alone = f"narrower parts of {name}, in bins=" if each.edges else "session.release, for its counts"
+            ways = f"leave {name} out: columns={rest}" if rest else alone
+            raise Refused("refused-large-domain", problem, ways)
     cells = math.prod(each.size for each in columns)
     if cells > MOST_DENSE:
         largest = sorted(columns, key=lambda each: -each.size)[:3]

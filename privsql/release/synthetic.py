@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from privsql.engines.duckdb.table_of_rows import table_of_rows
+from privsql.engines.duckdb.table_of_rows import parquet_of_rows, table_of_rows
 from privsql.planning.marginals.mwem_plan import MwemPlan
 from privsql.planning.marginals.residual_plan import ResidualPlan
 from privsql.release.query_release import QueryRelease
@@ -61,11 +61,18 @@ class Synthetic:
         return arrow_table(self.frame)
 
     def to_parquet(self, path: str | Path) -> None:
-        """Write the rows to a Parquet file."""
-        self.connect().table(self.plan.table).write_parquet(str(path))
+        """Write the rows to a Parquet file, with the types of `connect`.
+
+        Raises:
+            SourceError: the file cannot be written.
+        """
+        parquet_of_rows(self.plan.table, self.frame, self.types, str(path))
 
     def connect(self) -> Any:
-        """A DuckDB connection to a database in memory with the table, under its name and with its types."""
+        """A DuckDB connection to a database in memory with the table, under its name and with its types.
+
+        Undeclared values are NULL where the type has no value "(other)": it is a text.
+        """
         return table_of_rows(self.plan.table, self.frame, self.types)
 
     def report(self) -> pd.DataFrame:

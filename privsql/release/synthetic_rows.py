@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from privsql.release.shrinkage import Floats
 from privsql.tables import Integers
 from privsql.types import Kind
 
+_INT64 = np.iinfo(np.int64)
+_WIDEST = 2**62  # of a part of whole numbers
 _MICROSECOND = dt.timedelta(microseconds=1)
 
 
@@ -51,12 +54,32 @@ def rows_of(counts: Integers, sizes: Sequence[int], source: Randomness) -> list[
 
 def column_values(cells: ColumnCells, codes: Integers, source: Randomness) -> pd.Series[Any]:
     """A value for each row, of the column's type: a declared value, or a number or date within its part."""
+    return _values(cells, codes, uniform(len(codes), source) if cells.edges else np.zeros(len(codes)))
+
+
+def can_be_drawn(cells: ColumnCells) -> bool:
+    """Whether every cell of a column has a value to draw, which is to be known before anything is charged."""
+    if cells.column.type.kind is Kind.INTEGER:
+        numbers = cells.edges[:-1] if cells.edges else cells.values
+        wide = any(after - before > _WIDEST for before, after in pairwise(cells.edges))
+        if wide or not all(_INT64.min <= each <= _INT64.max for each in numbers):
+            return False
+    codes = np.arange(cells.size, dtype=np.int64)
+    try:
+        with np.errstate(over="raise", invalid="raise"):
+            _values(cells, codes, np.full(len(codes), 0.5))
+    except (TypeError, ValueError, ArithmeticError):
+        return False
+    return True
+
+
+def _values(cells: ColumnCells, codes: Integers, where: Floats) -> pd.Series[Any]:
     missing = (codes >= cells.listed) & (codes < cells.listed + cells.null)
     other = codes >= cells.listed + cells.null
     inside = np.minimum(codes, cells.listed - 1)
     if not cells.edges:
         return _of_values(cells, inside, missing, other)
-    drawn = _within_part(cells, inside, uniform(len(codes), source))
+    drawn = _within_part(cells, inside, where)
     return _typed(cells, drawn, missing)
 
 
@@ -81,21 +104,31 @@ def _within_part(cells: ColumnCells, inside: Integers, where: Floats) -> npt.NDA
     """A value within each row's part of the range, uniformly."""
     match cells.column.type.kind:
         case Kind.INTEGER:
-            edges = np.array(cells.edges, dtype=np.int64)
-            widths = edges[1:] - edges[:-1]
-            return edges[inside] + np.floor(where * widths[inside]).astype(np.int64)
+            drawn = _whole_within(cells.edges, inside, where)
+            type_ = cells.column.type  # edges may lie beyond it
+            return np.clip(drawn, max(type_.low, _INT64.min), min(type_.high, _INT64.max))
         case Kind.DATE:
-            days = np.array([each.toordinal() for each in cells.edges], dtype=np.int64)
-            drawn = days[inside] + np.floor(where * np.diff(days)[inside]).astype(np.int64)
+            drawn = _whole_within([each.toordinal() for each in cells.edges], inside, where)
             return np.array([dt.date.fromordinal(int(each)) for each in drawn], dtype=object)
         case Kind.TIMESTAMP:
             first = cells.edges[0]
-            ticks = np.array([(each - first) // _MICROSECOND for each in cells.edges], dtype=np.int64)
-            drawn = ticks[inside] + np.floor(where * np.diff(ticks)[inside]).astype(np.int64)
+            ticks = [(each - first) // _MICROSECOND for each in cells.edges]
+            drawn = _whole_within(ticks, inside, where)
             return np.datetime64(first, "us") + drawn.astype("timedelta64[us]")
         case _:
             ends = np.array([float(each) for each in cells.edges])
-            return ends[inside] + where * np.diff(ends)[inside]
+            low, high = ends[:-1][inside], ends[1:][inside]
+            found: Floats = np.clip(low * (1 - where) + high * where, low, high)  # high - low may overflow
+            return found
+
+
+def _whole_within(edges: Sequence[int], inside: Integers, where: Floats) -> Integers:
+    """Whole numbers from the lower edge of a part to below its upper edge."""
+    starts = np.array(edges[:-1], dtype=np.int64)
+    widths = np.array([max(1, after - before) for before, after in pairwise(edges)], dtype=np.int64)
+    steps = np.floor(where * widths[inside]).astype(np.int64)
+    found: Integers = starts[inside] + np.minimum(steps, widths[inside] - 1)
+    return found
 
 
 def _typed(cells: ColumnCells, values: npt.NDArray[Any], missing: npt.NDArray[np.bool_]) -> pd.Series[Any]:
@@ -111,12 +144,14 @@ def _typed(cells: ColumnCells, values: npt.NDArray[Any], missing: npt.NDArray[np
             found = pd.Series(values.astype(np.int64))
         case Kind.BOOLEAN:
             found = pd.Series(values.astype(np.bool_))
-        case Kind.DATE:
+        case Kind.DATE | Kind.TIME:
             found = pd.Series(values, dtype=object)
         case Kind.TIMESTAMP:
             found = pd.Series(values.astype("datetime64[us]"))
         case Kind.DECIMAL:
-            found = pd.Series(np.round(values.astype(np.float64), cells.column.type.scale))
+            type_ = cells.column.type
+            most = (10**type_.precision - 1) / 10**type_.scale
+            found = pd.Series(np.clip(np.round(values.astype(np.float64), type_.scale), -most, most))
         case _:
             found = pd.Series(values.astype(np.float64))
     masked: pd.Series[Any] = found.mask(pd.Series(missing))

@@ -35,4 +35,6 @@ def connect(frame: pd.DataFrame, **policy: Any) -> privsql.Session:
     """A session over one table `people`, whose columns are declared as above."""
     table = {"columns": {name: how for name, how in COLUMNS.items() if name in frame.columns}}
     table |= policy.pop("table", {})
-    return privsql.connect({"people": frame}, policy={"tables": {"people": table}, **policy})
+    quantum = policy.pop("time_quantum", None)
+    policy = {"tables": {"people": table}, **policy}
+    return privsql.connect({"people": frame}, policy=policy, time_quantum=quantum)

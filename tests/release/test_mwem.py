@@ -146,3 +146,12 @@ def test_under_zcdp_rounds_cost_their_squares():
         part = 0.1  # of epsilon, for each of 5 selections and 5 measurements
         assert made.receipt["rho"] == pytest.approx(5 * part**2 / 8 + 5 * part**2 / 2)
         assert session.budget.spent.rho == pytest.approx(made.receipt["rho"], abs=1e-8)
+
+
+def test_believed_counts_and_scores_never_wrap():
+    groups = grouped([2, 2], 2)
+    counts = np.array([2**62, 2**62], dtype=np.int64)  # their sum does not fit into 64 bits
+    weights = learned(groups, [((0,), counts)])
+    believed = weights.believed([(0,), (1,)])
+    assert weights.rows == 2.0**53
+    assert all(each.min() >= 0 and each.sum() <= 2**53 for each in believed.values())

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
+import duckdb
+import numpy as np
 import pytest
 
 import privsql
@@ -51,3 +55,53 @@ def test_so_has_each_refusal_of_a_synthetic_table():
     with connect(copies, table=ranges) as session:
         columns = ["age", "a", "b", "c"]
         assert code_of(lambda: session.synthesize("people", columns, **PRICE)) == "refused-large-domain"
+
+
+@pytest.mark.parametrize(
+    ("column", "edges"),
+    [
+        ("b", [0, float("inf")]),
+        ("b", [float("nan"), 1]),
+        ("f", [0, 10**400]),
+        ("f", [0, float("inf")]),
+        ("ts", [dt.datetime(2020, 1, 1, tzinfo=dt.UTC), dt.datetime(2021, 1, 1, tzinfo=dt.UTC)]),
+    ],
+)
+def test_edges_without_a_value_are_rejected_before_the_charge(session_of_dates, column, edges):
+    workload = privsql.marginals([column], 1, {column: edges})
+    assert code_of(lambda: session_of_dates.release(workload, "t", **PRICE)) == "argument-bins"
+
+
+def test_ranges_to_the_end_of_the_calendar(session_of_dates):
+    explain = session_of_dates.explain_release
+    assert code_of(lambda: explain(privsql.marginals(["d"]), "t", **PRICE)) == "refused-unknown-cells"
+    parts = {"d": ["2000-01-01", "2010-01-01", "2020-01-01"]}  # as suggested
+    assert explain(privsql.marginals(["d"], 1, parts), "t", **PRICE).columns[0].listed == 2
+    many = explain(privsql.marginals(["ts"], 1, {"ts": 1_000}), "t", **PRICE).columns[0]
+    assert many.listed == 1_000 and many.edges[-1].year == 9999
+
+
+def test_arguments_of_the_wrong_type_are_rejected_before_the_charge(session_of_dates):
+    release = session_of_dates.release(privsql.marginals(["b"], 1), "t", **PRICE)
+    spent = session_of_dates.budget.spent.epsilon
+    for columns in (5, np.array(["b"]), np.array(["b", "d"]), [], "b"):
+        assert code_of(lambda columns=columns: release.df(columns)) == "argument-columns"
+    make = session_of_dates.synthesize
+    array = np.array([0.1, 0.2])
+    assert code_of(lambda: make("t", ["b"], epsilon=1, delta=array)) == "argument-delta"
+    assert code_of(lambda: make("t", ["b"], epsilon=1, method=array)) == "argument-method"
+    assert code_of(lambda: make("t", ["b"], epsilon=1, method=["mwem"])) == "argument-method"
+    assert session_of_dates.budget.spent.epsilon == spent
+
+
+@pytest.fixture(scope="module")
+def session_of_dates():
+    source = duckdb.connect()
+    source.execute(
+        "CREATE TABLE t AS SELECT i AS b, i / 9.0::DOUBLE AS f, DATE '2020-01-01' AS d, "
+        "TIMESTAMP '2020-01-01' AS ts FROM range(9) AS r(i)"
+    )
+    late = {"range": ["2020-01-01", "9999-12-31"]}
+    ranges = {"b": {"range": [0, 9]}, "f": {"range": [0, 1]}, "d": late, "ts": late}
+    with privsql.connect(source, {"tables": {"t": {"columns": ranges}}}) as session:
+        yield session

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
 from fractions import Fraction
 
 import duckdb
@@ -323,3 +326,15 @@ def test_an_answer_from_a_release_has_a_receipt(release):
     answer = release.query("SELECT smoker, COUNT(*) AS n FROM people GROUP BY smoker")
     assert answer.receipt["charged"] == 0 and "marginals" in json.dumps(answer.receipt)
     assert "n" in str(answer) and answer.stored
+
+
+def test_ctrl_c_while_the_time_is_padded_loses_no_release():
+    workload = privsql.marginals(["smoker"])
+    with connect(people(20), time_quantum=1.0) as session:
+        timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt, match="its charge stands"):
+            session.release(workload, "people", **PRICE)
+        timer.join()
+        assert session.release(workload, "people", **PRICE).stored
+        assert session.budget.spent.epsilon == 1

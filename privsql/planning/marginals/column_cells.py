@@ -26,6 +26,7 @@ from privsql.types import BOOLEAN, DOUBLE, NUMBERS, Kind, Type, integer
 MOST_VALUES = 1_000  # of one column
 _MOST_SINGLE = 100  # whole numbers that are counted one by one where no bins are given
 _BINS = 16  # else into so many parts
+_TICK = dt.timedelta(microseconds=1)
 OTHER = "(other)"  # the label of undeclared values
 
 
@@ -33,7 +34,8 @@ OTHER = "(other)"  # the label of undeclared values
 class ColumnCells:
     """The cells of one column: its declared values, or the parts between `edges`; then NULL, then all others.
 
-    The last part includes its upper edge.
+    The last part includes its upper edge, except of whole numbers and dates. `low_open` and `high_open`: by
+    what is declared, the first or last part also holds values below the first edge, or from the last edge on.
     """
 
     column: Column
@@ -41,6 +43,8 @@ class ColumnCells:
     edges: tuple[Any, ...] = ()
     null: bool = True
     other: bool = False
+    low_open: bool = False
+    high_open: bool = False
 
     @property
     def listed(self) -> int:
@@ -52,8 +56,17 @@ class ColumnCells:
         return self.listed + self.null + self.other
 
     @property
+    def dividing_edges(self) -> tuple[Any, ...]:
+        """The edges with all rows of every part on one side, by what is declared."""
+        first, last = self.edges[0], self.edges[-1]
+        outer = [each for each, is_open in ((first, self.low_open), (last, self.high_open)) if is_open]
+        return tuple(each for each in self.edges if each not in outer)
+
+    @property
     def single(self) -> bool:
         """Whether each part of the range is one whole number, so that a cell is a value."""
+        if self.low_open or self.high_open:
+            return False
         return bool(self.edges) and self.column.type.kind is Kind.INTEGER and self._is_in_ones
 
     @property
@@ -143,7 +156,16 @@ def column_cells(
         problem = f"{column.name}: which values occur is itself private, and no values or range are declared"
         raise Refused("refused-unknown-cells", problem, [(each,) for each in facts])
     edges = _given_edges(column, bins) if isinstance(bins, tuple) else _edges(column, claim, bins)
-    return ColumnCells(column, edges=edges, null=claim.nullable)
+    low_open, high_open = _open_ends(column, claim, edges)
+    return ColumnCells(column, edges=edges, null=claim.nullable, low_open=low_open, high_open=high_open)
+
+
+def _open_ends(column: Column, claim: Claim, edges: Sequence[Any]) -> tuple[bool, bool]:
+    """Whether declared values lie below the first edge, and at or beyond the last one."""
+    low, high = claim.low, claim.high
+    if column.type.kind is Kind.INTEGER:
+        low, high = (None if low is None else math.ceil(low)), (None if high is None else math.floor(high))
+    return low is None or bool(low < edges[0]), high is None or bool(high >= edges[-1])
 
 
 def _edges(column: Column, claim: Claim, parts: int | None) -> tuple[Any, ...]:
@@ -157,10 +179,13 @@ def _edges(column: Column, claim: Claim, parts: int | None) -> tuple[Any, ...]:
         case Kind.DATE:
             days = (high - low).days + 1
             steps = _rounded(0, days, min(parts or _BINS, days))
+            if high == dt.date.max:
+                raise _too_late(column)
             return tuple(low + dt.timedelta(days=each) for each in steps)
         case Kind.TIMESTAMP:
             count = parts or _BINS
-            found = [low + (high - low) * each / count for each in range(count + 1)]
+            ticks = (high - low) // _TICK  # in whole numbers: a multiple of a long span overflows
+            found = [low + _TICK * round(Fraction(ticks * each, count)) for each in range(count + 1)]
         case _:
             count, ends = parts or _BINS, (Fraction(low), Fraction(high))
             found = [float(ends[0] + (ends[1] - ends[0]) * each / count) for each in range(count + 1)]
@@ -179,7 +204,7 @@ def _given_edges(column: Column, edges: Sequence[Any]) -> tuple[Any, ...]:
         found = [_edge(column, each) for each in edges]
         if any(after <= before for before, after in pairwise(found)):
             raise wrong
-    except (TypeError, ValueError, PrivsqlError):
+    except (TypeError, ValueError, ArithmeticError, PrivsqlError):
         raise wrong from None
     return tuple(found)
 
@@ -195,6 +220,8 @@ def _edge(column: Column, value: Any) -> Any:
             found = None if converted is None else literals.convert(converted, column.type)
             if found is None or found.value is None:
                 raise ValueError
+            if isinstance(found.value, dt.datetime) and found.value.tzinfo is not None:
+                raise ValueError  # a TIMESTAMP has no zone, and cannot be compared with one that has
             return found.value
         case _:
             if isinstance(value, bool) or not math.isfinite(value):
@@ -211,6 +238,15 @@ def _type_of(value: Any, type_: Type) -> Type:
 def _too_many(column: Column) -> Refused:
     problem = f"{column.name} has more than {MOST_VALUES:,} declared values, each of which gets noise"
     return Refused("refused-many-cells", problem, "release coarser values")
+
+
+def _too_late(column: Column) -> Refused:
+    problem = f"the range of {column.name} ends with the last day there is, and its last part has no end"
+    return Refused(
+        "refused-unknown-cells",
+        problem,
+        f'bins={{"{column.name}": ["2000-01-01", "2010-01-01", "2020-01-01"]}}',
+    )
 
 
 def _shown(edge: Any) -> str:
