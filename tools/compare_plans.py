@@ -25,6 +25,7 @@ sys.path.insert(0, str(HOME))
 
 import privsql  # noqa: E402
 from privsql.budget.released import released  # noqa: E402
+from privsql.planning.composed_plan import ComposedPlan
 from tests.cases.test_cases import ALL_CASES, FIXTURES, Case, session_of  # noqa: E402
 from tests.fuzz.texts import corpus, mutated  # noqa: E402
 from tests.soundness.check import KINDS, Runner  # noqa: E402 -- found by the path above
@@ -42,6 +43,8 @@ def what_shows(session: privsql.Session, sql: str, **arguments: Any) -> Dump:
     """Everything visible of the plan for a query, or its refusal."""
     try:
         plan = session.explain(sql, **arguments)
+        if isinstance(plan, ComposedPlan):
+            return {"plan": plan.to_dict(), "text": str(plan)}
         accuracy = plan.accuracy(0.95)
         return {
             "plan": plan.to_dict(),

@@ -4,8 +4,9 @@ D has about 2,000 patients whose values are canaries, D' is D without Bob, D'' i
 An analyst who sees outcome, error text, plan, columns, types, number of rows or charge differ has learnt something of Bob.
 """
 
-from __future__ import datetime as dt
+from __future__ import annotations
 
+import datetime as dt
 import json
 import logging
 import time

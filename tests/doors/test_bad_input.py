@@ -647,9 +647,9 @@ def survive(seed: int, count: int) -> int:
         try:
             answer = session.query(sql, epsilon=epsilon)
         except PrivsqlError as error:
-            assert session.budget.spent.epsilon == before, (
-                sql
-            )  # which also means: the engine never fails after a charge
+            # what is computed from released values may fail after the charge; the engine never does
+            above = error.code in ("engine-post-processing", "refused-stages")
+            assert above or session.budget.spent.epsilon == before, sql
             assert error.code, sql  # noqa: PT017
         else:
             answered += 1

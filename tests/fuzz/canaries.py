@@ -30,6 +30,7 @@ import duckdb
 
 import privsql
 from privsql.connecting import _ledger
+from privsql.planning.composed_plan import ComposedPlan
 from tests.attacks.judge import listening
 from tests.fuzz import short, texts
 from tests.fuzz.differential import fixed
@@ -233,7 +234,9 @@ def call(session: privsql.Session, sql: Any, options: dict[str, Any], how: str, 
     try:
         if how == "explain":
             plan = session.explain(sql, **options)
-            outcome = f"{plan.statements} {plan.measurements} {plan.notes} {plan.cells}"
+            composed = isinstance(plan, ComposedPlan)
+            own = plan.to_dict() if composed else f"{plan.statements} {plan.cells}"
+            outcome = f"{own} {plan.measurements} {plan.notes}"
             text = outcome
             if printed:
                 outcome += f"{plan}"
