@@ -25,7 +25,7 @@ sys.path.insert(0, str(HOME))
 
 import privsql  # noqa: E402
 from privsql.budget.released import released  # noqa: E402
-from privsql.planning.composed_plan import ComposedPlan
+from privsql.planning.composed_plan import ComposedPlan  # noqa: E402
 from tests.cases.test_cases import ALL_CASES, FIXTURES, Case, session_of  # noqa: E402
 from tests.fuzz.texts import corpus, mutated  # noqa: E402
 from tests.soundness.check import KINDS, Runner  # noqa: E402 -- found by the path above

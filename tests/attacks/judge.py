@@ -31,7 +31,13 @@ class Noon(dt.datetime):
         return dt.datetime(2026, 1, 1, 12, tzinfo=tz)
 
 
-request_stage.datetime = Noon  # type: ignore[misc]
+@contextmanager
+def clock_that_stands_still() -> Iterator[None]:
+    request_stage.datetime = Noon  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        request_stage.datetime = dt.datetime  # type: ignore[misc]
 
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "attacks" / "attacks.jsonl"
@@ -243,6 +249,7 @@ def run(paths: Sequence[Path]) -> list[Went]:
     return results
 
 
+@clock_that_stands_still()
 def _judge(case: dict[str, Any], connections: dict[str, Any], secrets: list[str]) -> Went:
     texts = [case["sql"], *case.get("then", [])]
     expected = [case["expected"], *case.get("also_ok", [])]

@@ -126,7 +126,7 @@ def test_an_interrupted_query_counts(source, path):
 
 
 def test_a_deadline_counts(source, path):
-    with privsql.connect(source, POLICY, ledger=path, deadline=0.0001) as session:
+    with privsql.connect(source, POLICY, ledger=path, deadline=1e-9) as session:
         assert refusal(session.query, COUNT, epsilon=0.1).code == "engine-failed"
         assert session.budget.failures == Failures(1, 0, 3)
 
