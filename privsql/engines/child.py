@@ -115,7 +115,10 @@ class ChildProcess:
 
 
 def _wait(file: int, event: int, until: float) -> None:
+    left = until - time.monotonic()
+    if left <= 0:  # also where it is ready by now: what is late fails for certain
+        raise Lost
     with selectors.DefaultSelector() as selector:
         selector.register(file, event)
-        if not selector.select(max(0.0, until - time.monotonic())):
+        if not selector.select(left):
             raise Lost

@@ -465,6 +465,8 @@ def test_answers_agree_with_duckdb(case: Case) -> None:
     The data is within its declared ranges and has declared keys only. Cases that mean something else on purpose say
     so in a directive `differs: why`.
     """
+    if case.outcome.startswith("part "):
+        pytest.skip("tests/composed compares the answers of queries with several parts")
     # the noise of a count is then zero, that of a sum a ten-thousandth of its range
     answer = case.session(asked=True).query(case.sql, epsilon=10_000, **case.arguments())
     ours = [tuple(map(_plain, _flat(row))) for row in answer.fetchall()]

@@ -251,7 +251,8 @@ def call(session: privsql.Session, sql: Any, options: dict[str, Any], how: str, 
                 frame = answer.df()
                 # who is not declared comes out by chance alone, so that with a delta the number of rows is noisy, too
                 told_of = f"answered {list(frame.columns)} {answer.plan if printed else ''}"
-                outcome += told_of if not answer.plan.space.open else "answered"
+                plain = isinstance(answer.plan, ComposedPlan) or answer.plan.space.open
+                outcome += "answered" if plain else told_of
                 text += f"{told_of} {json.dumps(answer.receipt, default=str)}"
                 for name in frame.columns:
                     if frame[name].dtype.kind in "iuf":
