@@ -525,6 +525,8 @@ def _alike(theirs: tuple[Any, ...], ours: tuple[Any, ...], slack: float, relativ
 ELSEWHERE: dict[str, str] = {
     "refused-fine-keys": "analysis/test_key_edges.py",
     "refused-parts": "composed/test_composed.py",
+    "refused-nested-aggregate": "sql/test_split.py",
+    "refused-union": "sql/test_split.py",
     "refused-several": "composed/test_composed.py",
     "refused-table": "composed/test_composed.py",
     "refused-generated": "engines/test_views.py",

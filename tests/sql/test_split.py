@@ -8,7 +8,7 @@ import pytest
 import privsql
 from privsql.errors import PrivsqlError
 from privsql.render.write_above import write_above
-from privsql.sql.read import read_composition
+from privsql.sql.read import read, read_composition
 
 TABLES = """
 CREATE TABLE people (id INTEGER, state VARCHAR, age INTEGER, income DOUBLE);
@@ -162,3 +162,14 @@ def test_what_would_show_or_read_more_is_refused(pipeline, sql, code):
     with pytest.raises(PrivsqlError) as refused:
         split(pipeline, sql)
     assert refused.value.code == code
+
+
+def test_what_takes_several_releases_is_refused_as_one(pipeline):
+    """The binder reads one release; what it refuses so is split."""
+    catalogue = pipeline._catalogue(pipeline.policy)
+    with pytest.raises(PrivsqlError) as refused:
+        read("SELECT AVG(n) FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state)", catalogue)
+    assert refused.value.code == "refused-nested-aggregate"
+    with pytest.raises(PrivsqlError) as refused:
+        read("SELECT COUNT(*) AS n FROM people UNION ALL SELECT COUNT(*) FROM people", catalogue)
+    assert refused.value.code == "refused-union"
