@@ -149,11 +149,7 @@ def _is_guarded(inner: Node) -> bool:
         case ("try", _) | ("element", *_):
             return True
         case ("call", name, *_):
-            return (
-                name == "nullif"
-                or name in _AGGREGATES
-                or (name in _RESULTS and FUNCTIONS[name].gives(_ANY) != BOOLEAN)
-            )
+            return name in _AGGREGATES or (name in _RESULTS and FUNCTIONS[name].gives(_ANY) != BOOLEAN)
         case (
             "case",
             ((("not", ("is_null", ("call", "regexp_matches", (("text", ""), *_)))), _),),
@@ -268,7 +264,9 @@ def _call(node: Call) -> Node:
             return _fixed_point(node, args[0])
         case "+" | "-" | "*" | "/" | "//" | "%" as name:
             return _in_its_type(node, neutral.call(name, args))
-        case "nullif" | "row" | "coalesce" | "least" | "greatest" as name:
+        case "nullif":
+            return _in_its_type(node, neutral.call("nullif", args))
+        case "row" | "coalesce" | "least" | "greatest" as name:
             return neutral.call(name, args)
         case name if name in _COMPARE:
             left = (
