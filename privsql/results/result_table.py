@@ -25,8 +25,8 @@ class ResultTable(ABC):
 
     @property
     @abstractmethod
-    def dates(self) -> tuple[bool, ...]:
-        """Which columns are DATE: pandas has only timestamps."""
+    def types(self) -> tuple[str, ...]:
+        """The SQL types of the columns, such as "BIGINT"."""
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -80,6 +80,10 @@ class ResultTable(ABC):
         """
         return optional("polars", "arrow").from_arrow(self.arrow())
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The answer for any library that reads Arrow, such as DuckDB, Polars or pandas, without a copy."""
+        return self.arrow().__arrow_c_stream__(requested_schema)
+
     def fetchall(self) -> list[tuple[Any, ...]]:
         """The rows as tuples.
 
@@ -100,8 +104,8 @@ class ResultTable(ABC):
     def _dated(self) -> pd.DataFrame:
         """The frame with DATE columns as dates, where pandas has only timestamps."""
         frame = self.frame.copy()
-        for index, is_date in enumerate(self.dates):
-            if is_date:
+        for index, type_name in enumerate(self.types):
+            if type_name == "DATE":
                 dates = [None if pd.isna(each) else each.date() for each in frame.iloc[:, index]]
                 frame.isetitem(index, np.array(dates, dtype=object))
         return frame
