@@ -24,6 +24,7 @@ from privsql.release.releases import ReleaseRequest, StoredReleases
 from privsql.release.synthesis import SynthesisRequest, synthesize
 from privsql.release.synthetic import Synthetic
 from privsql.request import Request, takes
+from privsql.requests.advising import AdviceRequest, advise
 from privsql.requests.auditing import AuditRequest, audit_plan, refuse_own_tables
 from privsql.requests.batches import answer_batch, stages_of
 from privsql.requests.composing import answer_composed, plan_composed
@@ -32,6 +33,7 @@ from privsql.requests.limit_search import find_limits, suggest_limits
 from privsql.requests.pipeline import Pipeline
 from privsql.requests.range_search import find_ranges
 from privsql.requests.stage import Stage, check_flag
+from privsql.results.advice import Advice
 from privsql.results.composed_answer import AnyAnswer
 from privsql.results.notices import BoundingNotice
 from privsql.results.suggested_limits import SuggestedLimits
@@ -151,6 +153,23 @@ class Session:
             'discrete Laplace'
         """
         return self.plan(request)
+
+    @takes(AdviceRequest)
+    def advise(self, request: AdviceRequest) -> Advice:
+        """Show the error of a query at several epsilons, and what an attacker could learn. Spends nothing.
+
+        Returns:
+            The advice: it prints as a table, and plots the error against epsilon.
+
+        Raises:
+            SqlError: the SQL cannot be parsed; Refused, if it is valid but has no private answer.
+            ArgumentError: an argument is wrong.
+
+        Example:
+            >>> session.advise("SELECT COUNT(*) AS n FROM visits", epsilons=[0.1, 1.0]).df()["n"].tolist()
+            [60.0, 6.0]
+        """
+        return advise(request, self.plan, budget_of(self._pipeline, self._pipeline.who(Stage.of(request))))
 
     @takes(AuditRequest)
     def audit(self, request: AuditRequest) -> Audit:

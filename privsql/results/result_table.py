@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from privsql.results.extras import arrow_table, optional
+from privsql.results.extras import arrow_table, optional, unwritable
 
 
 class ResultTable(ABC):
@@ -79,6 +80,24 @@ class ResultTable(ABC):
             ['state', 'n']
         """
         return optional("polars", "arrow").from_arrow(self.arrow())
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the answer to a Parquet file (extra: privsql[arrow]).
+
+        Arguments:
+            path: where to write it.
+
+        Raises:
+            ArgumentError: the file cannot be written, or pyarrow is not installed.
+
+        Example:
+            >>> answer.to_parquet("answer.parquet")
+        """
+        write = optional("pyarrow.parquet", "arrow").write_table
+        try:
+            write(self.arrow(), path)
+        except OSError:
+            raise unwritable() from None
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The answer for any library that reads Arrow, such as DuckDB, Polars or pandas, without a copy."""
