@@ -14,7 +14,7 @@ from sqlalchemy.engine.interfaces import ExecutionContext, ReflectedColumn
 import privsql
 from privsql import dbapi
 from privsql.dbapi.settings import NAMES, change_settings
-from privsql.errors import PrivsqlError
+from privsql.errors import PrivsqlError, UnknownName
 from privsql.session import Session
 
 _OF_CONNECT = ("policy", "ledger", "analyst", "deadline", "memory_limit", "time_quantum", "version")
@@ -102,7 +102,7 @@ class PrivsqlDialect(default.DefaultDialect):
 
     # -- reflection: what the analyst may know without cost ------------------------------------------------
     def get_table_names(self, connection: Connection, schema: str | None = None, **_: Any) -> list[str]:
-        return [str(row[0]) for row in connection.exec_driver_sql("SHOW TABLES").fetchall()]
+        return list(dict.fromkeys(_session_of(connection).tables()["table"]))
 
     def get_view_names(self, connection: Connection, schema: str | None = None, **_: Any) -> list[str]:
         return []
@@ -116,13 +116,20 @@ class PrivsqlDialect(default.DefaultDialect):
     def get_columns(
         self, connection: Connection, table_name: str, schema: str | None = None, **_: Any
     ) -> list[ReflectedColumn]:
-        if not self.has_table(connection, table_name, schema):
-            raise exc.NoSuchTableError(table_name)
-        quoted = self.identifier_preparer.quote_identifier(table_name)
-        described = connection.exec_driver_sql(f"DESCRIBE {quoted}").fetchall()
+        try:
+            described = _session_of(connection).tables(table_name)
+        except UnknownName:
+            raise exc.NoSuchTableError(table_name) from None
+        columns = described[["column", "type", "nullable", "declared"]].itertuples(index=False)
         return [
-            {"name": row[0], "type": _type_of(row[1]), "nullable": row[2] != "NO", "default": None}
-            for row in described
+            {
+                "name": name,
+                "type": _type_of(type_name),
+                "nullable": nullable,
+                "default": None,
+                "comment": comment,
+            }
+            for name, type_name, nullable, comment in columns
         ]
 
     def get_pk_constraint(
@@ -145,6 +152,11 @@ class PrivsqlDialect(default.DefaultDialect):
 
     def _get_default_schema_name(self, connection: Connection) -> str:
         return "main"
+
+
+def _session_of(connection: Connection) -> Session:
+    session: Session = connection.connection.dbapi_connection.session  # type: ignore[union-attr]
+    return session
 
 
 def _read(name: str, value: str | Sequence[str]) -> Any:

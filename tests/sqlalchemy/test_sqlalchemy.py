@@ -127,3 +127,25 @@ def test_wrong_options_of_an_address_are_errors(path: Path, options: str) -> Non
 def test_an_address_without_a_source_is_an_error() -> None:
     with pytest.raises(exc.ArgumentError, match=r"clinic\.duckdb"):
         sa.create_engine("privsql://")
+
+
+# -- reflection ----------------------------------------------------------------------------------------------
+def test_tables_are_reflected_at_no_cost(engine: sa.Engine) -> None:
+    inspected = sa.inspect(engine)
+    assert inspected.get_table_names() == ["visits"]
+    assert inspected.has_table("VISITS")
+    assert not inspected.has_table("other")
+    kinds = {each["name"]: type(each["type"]) for each in inspected.get_columns("visits")}
+    assert issubclass(kinds["age"], sa.Integer)
+    assert issubclass(kinds["state"], sa.String)
+    with pytest.raises(exc.NoSuchTableError):
+        inspected.get_columns("other")
+    with engine.connect() as connection:
+        assert session_of(connection).budget.spent.epsilon == 0
+
+
+def test_a_reflected_table_is_queried(engine: sa.Engine) -> None:
+    visits = sa.Table("visits", sa.MetaData(), autoload_with=engine)
+    with engine.connect() as connection:
+        found = connection.execute(sa.select(sa.func.count()).select_from(visits).where(visits.c.age > 30))
+        assert found.scalar() == exactly("SELECT COUNT(*) FROM visits WHERE age > 30")[0][0]
