@@ -33,7 +33,7 @@ from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.bind.query import QueryBinder
 from privsql.sql.bind.scope import Source
 from privsql.sql.bind.select import refused_distinct
-from privsql.sql.parse.above import permit_above
+from privsql.sql.parse.above import permit_above, permit_arguments
 from privsql.sql.parse.constants import NOTHING, Constants
 from privsql.sql.parse.gate import Rewrite, one_statement, parse, permitted
 from privsql.sql.parse.places import place_of
@@ -73,6 +73,7 @@ def read_composition(
 ) -> Composition | None:
     """The releases of a query, and the SQL above them; None if it has no release, or is one by itself."""
     statement, start = one_statement(text, dialect, constants, _names(catalogue))
+    permit_arguments(statement)
 
     def bind(part: exp.Expr) -> Relation:
         return _bound(permitted(part, dialect, start), catalogue).relation
