@@ -15,8 +15,8 @@ from privsql.algebra.functions import FIXED_POINT
 from privsql.algebra.relations import Unnest, Unpivot
 from privsql.render.base import INFIX, OPERATIONS, plain_decimal, plain_letters
 from privsql.render.duckdb_functions import FORMS
+from privsql.render.duckdb_windows import DuckDBWindows
 from privsql.render.write_relations import is_double
-from privsql.render.write_statements import StatementWriter
 from privsql.types import BINARY, DOUBLE, INTEGER_BOUNDS, TIMESTAMP, Kind, Type, may_overflow
 
 _OPERATIONS: dict[Operation, str] = {
@@ -42,7 +42,7 @@ def text(value: str) -> str:
     return "'" + plain_letters(value).replace("'", "''") + "'"
 
 
-class DuckDB(StatementWriter):
+class DuckDB(DuckDBWindows):
     """SQL as DuckDB reads it, whatever its settings."""
 
     forms: ClassVar[Mapping[str, str]] = FORMS
@@ -181,11 +181,15 @@ class DuckDB(StatementWriter):
 
     # -- exact aggregates of public rows, and of one unit's rows ---------------------------------------------
     def aggregate(self, node: Aggregate) -> str:
-        return f"TRY_CAST({self._aggregate(node)} AS {self.type_name(node.type)})"
+        return self.aggregate_over(node, "")
 
-    def _aggregate(self, node: Aggregate) -> str:
+    def aggregate_over(self, node: Aggregate, over: str) -> str:
+        return f"TRY_CAST({self._aggregate(node, over)} AS {self.type_name(node.type)})"
+
+    def _aggregate(self, node: Aggregate, over: str) -> str:
         """An aggregate in a fixed order where ties or floats could make a difference."""
         where = "" if node.condition is None else f" FILTER (WHERE {self.expression(node.condition)})"
+        where += over
         argument = "*" if node.argument is None else self._plain(node.argument)
         match node.function:
             case "count_distinct":

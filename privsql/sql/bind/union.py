@@ -13,7 +13,7 @@ from privsql.algebra.relations import Project, Relation, UnionAll, is_released
 from privsql.algebra.reserved import unique_names
 from privsql.errors import SqlError, UnknownName
 from privsql.sql.bind.scope import Source
-from privsql.sql.bind.select import distinct_rows
+from privsql.sql.bind.within_unit.different import distinct_rows
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import over_noisy_answer
 from privsql.types import NULL, Type
