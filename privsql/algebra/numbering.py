@@ -44,8 +44,8 @@ def _bounds(relation: Relation, same: frozenset[str], kept: Mapping[str, int]) -
         case WindowsWithinUnit():
             for name, window in relation.windows:
                 apart = all(isinstance(each, Column) and each.name in same for each in window.by)
-                if window.function == "row_number" and name in kept and apart:
-                    yield max(1, kept[name])
+                if window.function == "row_number" and apart and (name in kept or name in same):
+                    yield 1 if name in same else max(1, kept[name])
             yield from _bounds(relation.input, same, kept)
         case _:
             return

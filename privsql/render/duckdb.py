@@ -195,7 +195,7 @@ class DuckDB(DuckDBWindows):
             case "count_distinct":
                 return f"count(DISTINCT {argument}){where}"
             case "sum" | "avg" if node.argument is not None:
-                return self._sum(node.function, node.argument, where)
+                return self._sum(node.function, node.argument, where, windowed=bool(over))
             case function if function in SPREAD:  # of public rows only
                 other = "" if node.by is None else f", CAST({self.expression(node.by)} AS DOUBLE)"
                 return f"{function}(CAST({argument} AS DOUBLE){other}){where}"
@@ -208,7 +208,7 @@ class DuckDB(DuckDBWindows):
             case function:
                 return f"{function}({argument}){where}"
 
-    def _sum(self, function: str, argument: Expression, where: str) -> str:
+    def _sum(self, function: str, argument: Expression, where: str, windowed: bool) -> str:
         """Doubles are summed in a fixed order, so that two runs give the same digits. Types that may overflow
         are summed as doubles: an overflow would fail after the charge.
         """
@@ -216,9 +216,10 @@ class DuckDB(DuckDBWindows):
         if isinstance(argument, Call) and argument.function == FIXED_POINT:
             step = argument.args[1]
             assert isinstance(step, Literal)
-            total = (
-                f"CAST(sum({value}){where} AS DOUBLE) * {self.constant(float(Fraction(step.value)), DOUBLE)}"
-            )
+            size = self.constant(float(Fraction(step.value)), DOUBLE)
+            if windowed and function == "avg":  # of whole numbers, whose sum has one value in every order
+                return f"(avg({value}){where} * {size})"
+            total = f"CAST(sum({value}){where} AS DOUBLE) * {size}"
             return f"({total})" if function == "sum" else f"({total} / nullif(count({value}){where}, 0))"
         if not is_double(argument):
             if not may_overflow(argument.type):

@@ -193,7 +193,9 @@ class WindowBinder:
         if kind is exp.Ntile:
             if node.this is None:
                 raise SqlError("sql-arguments", "NTILE takes a number", "write NTILE(4)", place)
-            return Window("ntile", None, BIGINT, (), (), number=constant_number(node.this, "NTILE(n)", 1))
+            return Window(
+                "ntile", None, BIGINT, (), (), number=constant_number(node.this, "The n of NTILE(n)", 1)
+            )
         if kind in _OF_ROWS:
             return self._of_rows(node, _OF_ROWS[kind], skips)
         return self._aggregate(node, place)
@@ -206,13 +208,17 @@ class WindowBinder:
         if name in SHIFTS or name == "nth_value":
             least = 0 if name in SHIFTS else 1
             offset = node.args.get("offset") or exp.Literal.number(1)
-            number = constant_number(offset, f"{name.upper()}(x, n)", least)
+            number = constant_number(offset, f"The n of {name.upper()}(x, n)", least)
         type_, default = argument.type, None
         if node.args.get("default") is not None:
             type_, default = _default(argument, self.rows.bind(node.args["default"]), place_of(node))
         return Window(name, argument, type_, (), (), number=number, default=default, skips_null=skips)
 
     def _aggregate(self, node: exp.Expr, place: Place | None) -> Window:
+        if isinstance(node, exp.CountIf):  # a sum, in the type of sums
+            one, zero = Literal(1, integer(1, 1)), Literal(0, integer(0, 0))
+            counted = Call("case", (self.rows.condition(node.this), one, zero), integer(0, 1))
+            return Window("sum", counted, _WIDE, (), ())
         binder = ReleaseBinder(self.rows, self.source, {}, [], (), exact=True)
         found = binder.over_window(node)
         if found is None or found.function not in AGGREGATES:
