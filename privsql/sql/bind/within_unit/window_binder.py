@@ -215,9 +215,8 @@ class WindowBinder:
         return Window(name, argument, type_, (), (), number=number, default=default, skips_null=skips)
 
     def _aggregate(self, node: exp.Expr, place: Place | None) -> Window:
-        if isinstance(node, exp.CountIf):  # a sum, in the type of sums
-            one, zero = Literal(1, integer(1, 1)), Literal(0, integer(0, 0))
-            counted = Call("case", (self.rows.condition(node.this), one, zero), integer(0, 1))
+        if isinstance(node, exp.CountIf):  # to DuckDB it is a sum: of nothing, NULL
+            counted = Call("cast", (self.rows.condition(node.this),), integer(0, 1))
             return Window("sum", counted, _WIDE, (), ())
         binder = ReleaseBinder(self.rows, self.source, {}, [], (), exact=True)
         found = binder.over_window(node)
