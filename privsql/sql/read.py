@@ -32,7 +32,7 @@ from privsql.errors import Refused
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.bind.query import QueryBinder
 from privsql.sql.bind.scope import Source
-from privsql.sql.bind.select import refused_distinct
+from privsql.sql.bind.within_unit.different import refused_distinct
 from privsql.sql.parse.above import permit_above, permit_arguments
 from privsql.sql.parse.constants import NOTHING, Constants
 from privsql.sql.parse.gate import Rewrite, one_statement, parse, permitted

@@ -11,9 +11,11 @@ from sqlglot import exp
 # would read it. Behind the arrow: the function or operator of algebra/functions.py that the node is, whose
 # arguments are the others in this order.
 _TABLE = """
-Select expressions from_ joins laterals where group having order limit offset distinct with_
+Select expressions from_ joins laterals where group having qualify windows order limit offset distinct with_
 Subquery this alias with_ order limit offset pivots
 Union this expression distinct by_name? with_ order limit offset
+Except this expression distinct with_ order limit offset
+Intersect this expression distinct with_ order limit offset
 With expressions
 CTE this alias materialized?
 From this
@@ -37,13 +39,29 @@ GroupingSets expressions
 Grouping expressions
 GroupingId expressions
 Having this
+Qualify this
+Window this partition_by order spec alias over
+WindowSpec kind start start_side end end_side
+IgnoreNulls this
+RespectNulls this
+RowNumber
+Rank
+DenseRank
+PercentRank
+CumeDist
+Ntile this
+Lag this offset default
+Lead this offset default
+FirstValue this
+LastValue this
+NthValue this offset
 Order this expressions
 Ordered this desc? nulls_first?
 Limit expression
 Fetch direction count limit_options
 LimitOptions rows
 Offset expression
-Distinct expressions
+Distinct expressions on
 Alias this alias
 Column this table
 Identifier this quoted
