@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from privsql.sql.parse.rewritten.other_names import write_other_names
 
+
 def write_plainly(statement: exp.Expr) -> None:
     """Rewrites in place; the parts of a node move as they are, with their places in the text."""
     for node in list(statement.walk()):

@@ -23,7 +23,8 @@ covar 2 => COVAR_SAMP(a, b)
 favg try_avg 1 => AVG(a)
 total fsum kahan_sum sumkahan sum_no_overflow try_sum 1 => SUM(a)
 count_big 1 => COUNT(a)
-ndv uniq uniqexact uniqcombined uniqcombined64 uniqhll12 approx_distinct approx_count_distinct 1 => COUNT(DISTINCT a)
+ndv uniq uniqexact uniqcombined uniqcombined64 uniqhll12 1 => COUNT(DISTINCT a)
+approx_distinct approx_count_distinct 1 => COUNT(DISTINCT a)
 ApproxDistinct this => COUNT(DISTINCT a)
 sum_if sumif 2 => SUM(a) FILTER (WHERE b)
 avg_if avgif 2 => AVG(a) FILTER (WHERE b)
@@ -35,9 +36,12 @@ countif count_if 1 => COUNT(*) FILTER (WHERE a)
 geomean geometric_mean 1 => EXP(AVG(LN(a)))
 sem 1 => STDDEV_POP(a) / SQRT(COUNT(a))
 avgweighted weighted_avg 2 => SUM(a * b) / SUM(CASE WHEN a IS NOT NULL THEN b END)
-RegrSxx this expression => COUNT(*) FILTER (WHERE a IS NOT NULL AND b IS NOT NULL) * VAR_POP(b) FILTER (WHERE a IS NOT NULL)
-RegrSyy this expression => COUNT(*) FILTER (WHERE a IS NOT NULL AND b IS NOT NULL) * VAR_POP(a) FILTER (WHERE b IS NOT NULL)
-RegrSxy this expression => COUNT(*) FILTER (WHERE a IS NOT NULL AND b IS NOT NULL) * COVAR_POP(a, b)
+RegrSxx this expression => COUNT(*) FILTER (WHERE a IS NOT NULL AND b IS NOT NULL)
+    * VAR_POP(b) FILTER (WHERE a IS NOT NULL)
+RegrSyy this expression => COUNT(*) FILTER (WHERE a IS NOT NULL AND b IS NOT NULL)
+    * VAR_POP(a) FILTER (WHERE b IS NOT NULL)
+RegrSxy this expression => COUNT(*) FILTER (WHERE a IS NOT NULL AND b IS NOT NULL)
+    * COVAR_POP(a, b)
 iqr 1 => QUANTILE_CONT(a, 0.75) - QUANTILE_CONT(a, 0.25)
 percentile quantile_cont 2 => QUANTILE_CONT(a, b)
 percentile_approx approx_percentile quantile_disc approx_quantile quantile 2 => QUANTILE_DISC(a, b)
@@ -53,7 +57,7 @@ def plain_aggregate(node: exp.Expr) -> exp.Expr | None:
             return type(node)(this=of)
         case exp.Count(this=exp.Distinct(expressions=[_, _, *_] as values)):
             return _distinct_rows(values)
-        case exp.ParameterizedAgg(this=str(name), expressions=fractions, params=[of]):
+        case exp.ParameterizedAgg(this=str(name), expressions=fractions, args={"params": [of]}):
             return _of_fractions(name.lower(), fractions, of)
         case exp.ApproxQuantiles(this=of, expression=exp.Literal(is_string=False) as number):
             return _of_equal_parts(of, number)
@@ -62,7 +66,7 @@ def plain_aggregate(node: exp.Expr) -> exp.Expr | None:
 
 
 def _distinct_rows(values: list[exp.Expr]) -> exp.Expr:
-    """Several values count where none of them is NULL, as everywhere but in DuckDB, which has no such form."""
+    """Several values count where none is NULL, as in every engine that has this form; DuckDB has not."""
     row = exp.Count(this=exp.Distinct(expressions=[exp.Tuple(expressions=values)]), big_int=True)
     known = [exp.Not(this=exp.Is(this=each.copy(), expression=exp.Null())) for each in values]
     return exp.Filter(this=row, expression=exp.Where(this=exp.and_(*known, copy=False)))

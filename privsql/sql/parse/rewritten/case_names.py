@@ -54,6 +54,25 @@ def _chosen(number: exp.Expr, options: Sequence[exp.Expr]) -> exp.Expr:
     )
 
 
+def has_rising_ends(node: exp.WidthBucket) -> bool:
+    """Whether the buckets of WIDTH_BUCKET(x, 0, 100, 10) are written out, and in rising order."""
+    low, high, many = (_value_of(node.args.get(name)) for name in ("min_value", "max_value", "num_buckets"))
+    return low is not None and high is not None and many is not None and low < high and many >= 1
+
+
+def _value_of(node: exp.Expr | None) -> float | None:
+    match node:
+        case exp.Paren():
+            return _value_of(node.this)
+        case exp.Neg():
+            value = _value_of(node.this)
+            return None if value is None else -value
+        case exp.Literal(is_string=False):
+            return float(node.name)
+        case _:
+            return None
+
+
 def _is_known(node: exp.Expr) -> bool:
     """A constant other than NULL."""
     while isinstance(node, (exp.Neg, exp.Paren)):
@@ -61,5 +80,5 @@ def _is_known(node: exp.Expr) -> bool:
     return isinstance(node, (exp.Literal, exp.Boolean))
 
 
-def _number(value: int) -> exp.Literal:
+def _number(value: int) -> exp.Expr:
     return exp.Literal.number(value)

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 _ADDED = (exp.TimestampAdd, exp.DatetimeAdd)
 _SUBTRACTED = (exp.TimestampSub, exp.DatetimeSub)
-_STEP = re.compile(r"(add|subtract)(second|minute|hour|day|week|month|quarter|year)s", re.IGNORECASE)
+_STEP = re.compile(r"(add|subtract)(second|minute|hour|day|week|month|quarter|year)s")
 _SET = {"this", "expression", "unit"}
 
 
@@ -39,9 +39,9 @@ def _named(name: str, arguments: list[exp.Expr]) -> exp.Expr | None:
             return exp.DateAdd(this=moment, expression=step)
         case (("date_sub" | "datesub" | "datetime_sub" | "timestamp_sub"), [moment, exp.Interval() as step]):
             return exp.DateSub(this=moment, expression=step)
-        case _, [moment, amount] if step := _STEP.fullmatch(name):
-            kind = exp.DateAdd if step[1].lower() == "add" else exp.DateSub
-            return kind(this=moment, expression=amount, unit=exp.var(step[2].upper()))
+        case _, [moment, amount] if named := _STEP.fullmatch(name):
+            kind = exp.DateAdd if named[1] == "add" else exp.DateSub
+            return kind(this=moment, expression=amount, unit=exp.var(named[2].upper()))
         case _:
             return None
 

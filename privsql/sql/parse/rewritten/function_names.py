@@ -13,6 +13,8 @@ Nvl2 this true false => CASE WHEN a IS NOT NULL THEN b ELSE c END
 EqualNull this expression => a IS NOT DISTINCT FROM b
 isnull nvl ifnull 2 => COALESCE(a, b)
 nullifzero 1 => NULLIF(a, 0)
+WidthBucket this min_value max_value num_buckets => CASE WHEN a < b THEN 0 WHEN a >= c THEN d + 1
+    ELSE CAST(floor((a - b) * d / (c - b)) AS INTEGER) + 1 END
 iif 3 => CASE WHEN a THEN b ELSE c END
 square 1 => pow(a, 2)
 log1p 1 => ln(1 + a)

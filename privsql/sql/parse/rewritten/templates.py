@@ -34,13 +34,14 @@ Table = Mapping[Key, Template]
 
 def read_templates(table: str) -> Table:
     """`square 1 => pow(a, 2)` is a function that is called by name, with one argument; `Cot this => ...` is a
-    class of sqlglot's, with the arguments that are set.
+    class of sqlglot's, with the arguments that are set. A line that begins with spaces goes on with the one
+    before.
     """
     return dict(_entries(table))
 
 
 def _entries(table: str) -> Iterator[tuple[Key, Template]]:
-    for line in table.strip().splitlines():
+    for line in table.strip().replace("\n    ", " ").splitlines():
         left, _, written = line.partition(" => ")
         first, *rest = left.split()
         if rest and rest[-1].isdigit():
