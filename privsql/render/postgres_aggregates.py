@@ -19,6 +19,7 @@ from privsql.algebra.exact import (
     Scalar,
     Single,
     SomeDistinct,
+    SumDistinctIn,
     Value,
     one_zero,
 )
@@ -126,6 +127,10 @@ class PostgresAggregates(StatementWriter):
         lists = self.scalar(count.lists)
         opened = f"unnest(array_agg({lists})) AS privsql_all(privsql_v)"
         return f"(SELECT count(DISTINCT privsql_v) FROM {opened})"
+
+    def sum_distinct_in(self, total: SumDistinctIn) -> str:
+        opened = f"unnest(array_agg({self.scalar(total.lists)})) AS privsql_all(privsql_v)"
+        return f"(SELECT sum(DISTINCT privsql_v) FROM {opened})"
 
     # -- exact aggregates of public rows, and of one unit's rows ---------------------------------------------
     def aggregate(self, node: Aggregate) -> str:
@@ -253,7 +258,7 @@ def _type_of(value: Scalar) -> Type | None:
 def _is_folded(value: Any) -> bool:
     """Whether a scalar has an aggregate or a window in it: it must not be moved into a query of its own."""
     match value:
-        case Fold() | Over() | SomeDistinct() | CountDistinctIn():
+        case Fold() | Over() | SomeDistinct() | CountDistinctIn() | SumDistinctIn():
             return True
         case Single() | Value():
             return False

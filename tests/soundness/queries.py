@@ -236,6 +236,12 @@ class Generator:
         ]
         return self.rng.choice(usable) if usable else "NULL"
 
+    def different(self) -> str:
+        if self.rng.random() < 0.9:
+            return ""
+        self.used.add("sum-distinct")
+        return "DISTINCT "
+
     def summand(self, scope: list[Seen]) -> str:
         roll = self.rng.random()
         bounded = [c for c in scope if c.bounded and c.kind in ("int", "num")]
@@ -475,9 +481,9 @@ class Generator:
             case "count-if":
                 text = f"COUNT_IF({self.condition(scope)})"
             case "sum":
-                text = f"SUM({self.summand(scope)})"
+                text = f"SUM({self.different()}{self.summand(scope)})"
             case _:
-                text = f"{self.rng.choice(['AVG', 'AVG', 'mean'])}({self.summand(scope)})"
+                text = f"{self.rng.choice(['AVG', 'AVG', 'mean'])}({self.different()}{self.summand(scope)})"
         if self.rng.random() < 0.3:
             self.used.add("filter")
             text += f" FILTER (WHERE {self.condition(scope)})"

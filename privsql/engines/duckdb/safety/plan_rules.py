@@ -82,6 +82,7 @@ _OWN = (
     ">>",
     "<<",
     "epoch_us",
+    "list_aggr",  # the sum of whole numbers on a grid
     "list_sort",
     "list_slice",
     "list_transform",
