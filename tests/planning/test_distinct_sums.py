@@ -60,7 +60,8 @@ def moved(one: dict[Any, tuple[int, ...]], two: dict[Any, tuple[int, ...]]) -> t
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 @pytest.mark.parametrize(("low", "high"), [(-2, 4), (1, 4), (-9, -2)])
 @pytest.mark.parametrize("text", [
-    "SELECT SUM(DISTINCT x) AS a FROM t", "SELECT g, SUM(DISTINCT x) AS a FROM t GROUP BY g", "SELECT AVG(DISTINCT x) AS a FROM t",
+    "SELECT SUM(DISTINCT x) AS a FROM t", "SELECT g, SUM(DISTINCT x) AS a FROM t GROUP BY g",
+    "SELECT AVG(DISTINCT x) AS a FROM t",
     "SELECT g, AVG(DISTINCT x) AS a, SUM(DISTINCT x) AS s FROM t GROUP BY g",
 ])  # fmt: skip
 def test_no_pair_of_small_tables_passes_the_bound_and_one_attains_it(
@@ -184,7 +185,8 @@ def test_within_one_person_it_is_exact() -> None:
 
 
 @pytest.mark.parametrize(("text", "code"), [
-    ("SELECT STDDEV(DISTINCT x) AS a FROM t", "refused-distinct"), ("SELECT SUM(DISTINCT person) AS a FROM t", "refused-unbounded"),
+    ("SELECT STDDEV(DISTINCT x) AS a FROM t", "refused-distinct"),
+    ("SELECT SUM(DISTINCT person) AS a FROM t", "refused-unbounded"),
     ("SELECT SUM(DISTINCT person) AS a FROM t WHERE person BETWEEN 0 AND 9000000000", "refused-too-large"),
     ("SELECT g, x, SUM(DISTINCT x) AS a FROM t GROUP BY ROLLUP (g, x)", "refused-grouping-sets"),
 ])  # fmt: skip
