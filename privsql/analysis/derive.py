@@ -161,11 +161,11 @@ def _grouped(group: Group, wanted: frozenset[str], look: Look) -> Facts:
         match each.function:
             case "count" | "count_distinct":
                 found = Domain(each.type, False, False, Fraction(0), Fraction(most))
-            case "sum" if of.bounded and not of.empty:
+            case "sum" | "sum_distinct" if of.bounded and not of.empty:
                 found = Domain(
                     each.type, absent, shown, min(of.low, most * of.low), max(of.high, most * of.high)
                 )
-            case "avg" | "quantile_cont" if of.bounded and not of.empty:
+            case "avg" | "avg_distinct" | "quantile_cont" if of.bounded and not of.empty:
                 found = Domain(each.type, absent, shown, of.low, of.high)
             # NULL, which these aggregates skip
             case "arg_min" | "arg_max" if each.by is not None and domain_of(each.by, inside).nullable:

@@ -222,9 +222,9 @@ class ReleaseBinder(ExpressionBinder):
         self, node: exp.Expr, inner: exp.Expr, condition: Expression | None, place: Place | None
     ) -> Aggregate:
         """SUM, AVG, and everything computed from sums."""
-        if isinstance(inner, exp.Distinct):
-            raise distinct_aggregate(place)
         name = SPREADS.get(type(node), "sum" if isinstance(node, exp.Sum) else "avg")
+        if isinstance(inner, exp.Distinct):
+            return self._of_different(name, inner, condition, place)
         argument = self._number(inner, name, place)
         if isinstance(node, PAIRED) or name in OF_TWO:
             other = self._number(node.expression, name, place)
@@ -233,6 +233,23 @@ class ReleaseBinder(ExpressionBinder):
             return Aggregate(name, argument, condition, DOUBLE, place, other)
         type_ = self._total_type(argument.type) if name == "sum" else DOUBLE
         return Aggregate(name, argument, condition, type_, place)
+
+    def _of_different(
+        self, name: str, inner: exp.Distinct, condition: Expression | None, place: Place | None
+    ) -> Aggregate:
+        """SUM(DISTINCT x), AVG(DISTINCT x)."""
+        if name not in ("sum", "avg") or len(inner.expressions) != 1:
+            raise distinct_aggregate(place)
+        argument = self._number(inner.expressions[0], name, place)
+        if self.exact and argument.type.kind is not Kind.INTEGER:
+            raise Refused(
+                "refused-distinct",
+                f"{name.upper()}(DISTINCT x) of one unit's own rows is supported for whole numbers only.",
+                "Write a cast: SUM(DISTINCT CAST(x AS INTEGER)).",
+                place,
+            )
+        type_ = self._total_type(argument.type) if name == "sum" else DOUBLE
+        return Aggregate(f"{name}_distinct", argument, condition, type_, place)
 
     def _total_type(self, summed: Type) -> Type:
         """An exact total of numbers may exceed 64 bits; a released total cannot, because it is clamped."""

@@ -178,7 +178,13 @@ Abs this -> abs
 Ceil this -> ceil
 Floor this -> floor
 Round this decimals -> round
-Trunc this -> trunc
+Trunc this decimals
+BitwiseAnd this expression -> bitand
+BitwiseOr this expression -> bitor
+BitwiseXor this expression -> bitxor
+Pad this expression fill_pattern is_left?
+MD5 this -> md5
+SHA2 this length
 Sign this -> sign
 Sqrt this -> sqrt
 Cbrt this -> cbrt
@@ -221,6 +227,10 @@ TimeToUnix this -> epoch
 TimestampTrunc this unit input_type_preserved?
 DateTrunc this unit
 Extract this expression
+TimestampDiff this expression unit
+UnixToTime this scale
+TimestampFromParts year month day hour min sec -> make_timestamp
+DateBin this expression unit
 DateDiff this expression unit date_part_boundary? big_int?
 DateAdd this expression unit
 DateSub this expression unit

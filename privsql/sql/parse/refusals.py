@@ -146,8 +146,8 @@ def value_of_one_person(place: Place | None) -> Refused:
 def distinct_aggregate(place: Place | None) -> Refused:
     return Refused(
         "refused-distinct",
-        "DISTINCT is supported inside COUNT only.",
-        "Write COUNT(DISTINCT x).",
+        "DISTINCT is supported inside COUNT, SUM, AVG, MIN and MAX only.",
+        "Leave it out, or write COUNT(DISTINCT x).",
         place,
     )
 
