@@ -82,6 +82,8 @@ class QueryBinder:
                 return self.source(node)
             case exp.Union():
                 return self._tail(node, united(self.query(node.this), self.query(node.expression), node))
+            case exp.Subquery(args={"joins": [_, *_]}):
+                raise only_select(place_of(node))
             case exp.Subquery():
                 if node.args.get("pivots"):
                     raise Refused(
@@ -126,12 +128,20 @@ class QueryBinder:
 
     # -- FROM ----------------------------------------------------------------------------------------------
     def source(self, node: exp.Expr) -> Source:
-        """An element of FROM."""
+        """An element of FROM: a table, a query, or a join in parentheses."""
+        joins = node.args.get("joins")
+        if joins:
+            bare = node.copy()
+            bare.set("joins", None)
+            inside = exp.Select(from_=exp.From(this=bare), joins=[each.copy() for each in joins])
+            return self.joined(inside)
         match node:
             case exp.Table():
                 found = self._table(node)
             case exp.Subquery() if isinstance(node.this, (exp.Pivot, exp.Table)):
                 found = self.source(node.this)
+                if node.args.get("alias") is not None:
+                    found = found.as_seen()
             case exp.Subquery():
                 bare = node.copy() if node.args.get("pivots") else node
                 bare.set("pivots", None)

@@ -12,13 +12,13 @@ from sqlglot import exp
 # arguments are the others in this order.
 _TABLE = """
 Select expressions from_ joins laterals where group having order limit offset distinct with_
-Subquery this alias with_ order limit offset pivots
+Subquery this alias with_ order limit offset pivots joins
 Union this expression distinct by_name? with_ order limit offset
 With expressions
 CTE this alias materialized?
 From this
-Join this side kind on using
-Table this alias pivots
+Join this side kind method on using
+Table this alias pivots joins
 TableAlias this columns
 Values expressions alias
 Unnest expressions alias
