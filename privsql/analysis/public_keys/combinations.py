@@ -52,7 +52,9 @@ def public_groups(relation: Relation, keys: Sequence[Key], facts: Facts, look: L
             continue
         columns = list(dict.fromkeys(origin.column for _, origin in together))
         places = [columns.index(origin.column) for _, origin in together]
-        rows = [tuple(row[place] for place in places) for row in look.combinations(public, columns)]
+        met = [place for place, (_, origin) in enumerate(together) if origin.equal]  # NULL equals nothing
+        listed = (tuple(row[place] for place in places) for row in look.combinations(public, columns))
+        rows = [row for row in listed if all(row[place] is not None for place in met)]
         domains = [domain_of(key.expression, facts) for key, _ in together]
         if padded:
             unmatched = _unmatched([origin for _, origin in together], domains)
@@ -65,8 +67,8 @@ def public_groups(relation: Relation, keys: Sequence[Key], facts: Facts, look: L
             if all(_is_inside(value, domain) for value, domain in zip(row, domains, strict=True))
         ]
         if len(kept) <= MOST_COMBINATIONS:
-            listed = tuple([row[place] for row in kept] for place in range(len(together)))
-            groups.append(KeyGroup(tuple(key.name for key, _ in together), listed))
+            found_values = tuple([row[place] for row in kept] for place in range(len(together)))
+            groups.append(KeyGroup(tuple(key.name for key, _ in together), found_values))
     return groups
 
 

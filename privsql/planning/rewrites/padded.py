@@ -217,7 +217,8 @@ def _is_alone(release: Release, candidates: Relation, look: Look) -> bool:
     if relation.kind != "left" or not all(c.name in public for each in keys for c in columns_of(each)):
         return False
     named = tuple((f"key{place}", key.expression) for place, key in enumerate(release.keys))
-    return look.most_alike(Project(candidates, named), [name for name, _ in named]) <= 1
+    named_rows = Project(candidates, named) if named else candidates
+    return look.most_alike(named_rows, [name for name, _ in named]) <= 1
 
 
 def _is_full(relation: Relation) -> bool:

@@ -32,11 +32,12 @@ from privsql.algebra.relations import (
 from privsql.errors import Refused, SqlError, UnknownName, did_you_mean
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.bind.clauses import bind_order, limited, ordered_rows
+from privsql.sql.bind.from_clause.constant_rows import generated
 from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
 from privsql.sql.bind.select import SelectBinder
 from privsql.sql.bind.union import united
-from privsql.sql.bind.unnest import bind_from
+from privsql.sql.bind.unnest import bind_from, selected_constants
 from privsql.sql.bind.unpivot import unpivoted
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import only_select
@@ -76,7 +77,7 @@ class QueryBinder:
             case exp.Select():
                 if node.args.get("from_") is None:
                     _refuse_star(node)
-                    return SelectBinder(node, _one_row(), self).bind()
+                    return SelectBinder(node, selected_constants(node) or _one_row(), self).bind()
                 return SelectBinder(node, self.joined(node), self).bind()
             case exp.Pivot():
                 return self.source(node)
@@ -136,6 +137,11 @@ class QueryBinder:
             inside = exp.Select(from_=exp.From(this=bare), joins=[each.copy() for each in joins])
             return self.joined(inside)
         match node:
+            case exp.Table(this=exp.GenerateSeries() as series) if not node.args.get("pivots"):
+                called = "range" if series.args.get("is_end_exclusive") else "generate_series"
+                return generated(node, series, called)
+            case exp.Unnest(expressions=[listed]):
+                return generated(node, listed, "unnest")
             case exp.Table():
                 found = self._table(node)
             case exp.Subquery() if isinstance(node.this, (exp.Pivot, exp.Table)):

@@ -22,6 +22,9 @@ Table this alias pivots joins
 TableAlias this columns
 Values expressions alias
 Unnest expressions alias
+GenerateSeries start end step is_end_exclusive?
+ExplodingGenerateSeries start end step is_end_exclusive?
+GenerateDateArray start end step
 Explode this
 Lateral this alias view?
 ArrayDistinct this check_null?
@@ -109,7 +112,7 @@ ApproxQuantile this quantile
 PercentileCont this expression
 PercentileDisc this expression
 WithinGroup this expression
-Array expressions
+Array expressions struct_name_inheritance?
 Variance this
 VariancePop this
 Stddev this
