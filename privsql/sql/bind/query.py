@@ -144,7 +144,7 @@ class QueryBinder:
                 return generated(node, listed, "unnest")
             case exp.Table():
                 found = self._table(node)
-            case exp.Subquery() if isinstance(node.this, (exp.Pivot, exp.Table)):
+            case exp.Subquery() if _is_source(node.this):
                 found = self.source(node.this)
                 if node.args.get("alias") is not None:
                     found = found.as_seen()
@@ -225,6 +225,13 @@ class QueryBinder:
             tuple(tuple(column[index] for column in columns) for index in range(len(rows))), fields
         )
         return Source(relation, None, tuple(names))
+
+
+def _is_source(node: exp.Expr) -> bool:
+    """Whether this, in parentheses in FROM, is a table or a join, and no query."""
+    return isinstance(node, (exp.Pivot, exp.Table)) or (
+        isinstance(node, exp.Subquery) and bool(node.args.get("joins"))
+    )
 
 
 def _refuse_repeated(named: Sequence[exp.CTE]) -> None:

@@ -73,7 +73,7 @@ class RowBinder(ExpressionBinder):
         if not isinstance(node, exp.Explode):
             return None
         above = node.parent
-        while isinstance(above, (exp.Alias, exp.Paren, exp.Group)):
+        while isinstance(above, (exp.Alias, exp.Paren, exp.Group, exp.Cast)):
             above = above.parent
         if not isinstance(above, exp.Select) or node not in _explodes(above):
             raise _misplaced(node)
