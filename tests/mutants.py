@@ -147,6 +147,8 @@ COMMANDS: dict[str, list[str]] = {
     "units by key": _pytest("prepare/test_by_key.py"),
     "noise of copies": _pytest("prepare/test_copy_noise.py"),
     "joins": _pytest("cases/test_cases.py", only="joins"),
+    "padded joins": _pytest("planning/test_padded_joins.py"),
+    "series": _pytest("cases/test_cases.py", only="padded_joins or series"),
     "drafting": _pytest("drafting"),
     "joins of copies": _pytest("prepare/test_copy_joins.py"),
 }
@@ -207,6 +209,8 @@ _BILLS = "        return self.ledger.running(bills, self.policy.neighbours, self
 _LEDGER_FILE, _FUSE, _FOLDED = "budget/ledger_file/file_ledger.py", ("fuse",), ("repeated names",)
 _ABOVE, _SANDBOX = "sql/parse/above.py", "engines/duckdb/sandbox.py"
 _CONNECTION = "engines/duckdb/connection.py"
+_PADDED, _PADDED_FILE = ("padded joins",), "planning/rewrites/padded.py"
+_KEYS_OF_PUBLIC = "analysis/public_keys/combinations.py"
 
 MUTANTS = [
     # -- sensitivity
@@ -227,6 +231,24 @@ MUTANTS = [
     Mutant("tags keep copies apart even if they are alike", _STABILITY, "max(by_label.values(), default=0) + unlabelled", "1"),
     Mutant("a filter leaves the number of rows fixed", _STABILITY, "steady=False, why=\"a filter keeps", "why=\"a filter keeps"),
     Mutant("private rows called public", "algebra/relations.py", "isinstance(each, Scan) and each.private for", "isinstance(each, Scan) and each.private and each.unit is not None for"),
+    # -- public rows that no private row meets
+    Mutant("padded rows that a person takes away are not counted", _STABILITY, "return Stability(2 * inner * matches([]), False, text, both, adds=False)", "return Stability(inner * matches([]), False, text, both, adds=False)", _PADDED),
+    Mutant("padded rows are not counted in their key", _STABILITY, "return shares(columns) + inner * matches(", "return shares(columns) + 0 * matches(", _PADDED),
+    Mutant("padded rows before bounding", _PADDED_FILE, "or not is_bounded(release.input) or", "or", _PADDED),
+    Mutant("one public row a key is not looked for", _PADDED_FILE, "return look.most_alike(named_rows, [name for name, _ in named]) <= 1", "return True", _PADDED),
+    Mutant("max(1, matches) although WHERE drops matches", _PADDED_FILE, "            case Project():\n                keys =", "            case Filter():\n                relation = relation.input\n            case Project():\n                keys =", _PADDED),
+    Mutant("padded rows have no keys of their own", _PADDED_FILE, "return replace(task, query=query, keyed=release.input)", "return replace(task, query=query)", _PADDED),
+    Mutant("a padded row is thought to add nothing to any SUM", _PADDED_FILE, 'build.compare("<>", argument, literals.whole(0))', "Literal(False, BOOLEAN)", _PADDED),
+    Mutant("rows of NULLs are no values", _PADDED_FILE, "return False  # of NULLs", "return True  # of NULLs", _PADDED),
+    Mutant("a padded row has a partner of its unit", _PADDED_FILE, "_Followed(kept, inner.candidates if semi.anti else None)", "_Followed(kept, None if semi.anti else inner.candidates)", _PADDED),
+    Mutant("a padded join beside another one", _PADDED_FILE, "                raise _unbounded(place)\n            shown =", "                pass\n            shown =", _PADDED),
+    Mutant("public rows of FULL JOIN tell the unit", _OWNERS, 'if join.kind != "inner":\n        return left.tags', 'if join.kind == "left":\n        return left.tags', _PADDED),
+    Mutant("FULL JOIN without the rows of the right alone", _JOINS, "return UnionAll((same, rest))", "return same", _PADDED),
+    Mutant("FULL JOIN of different people's rows", _JOINS, "if not is_public(left) and not pairs_one_unit(left, right, join.on):", "if False:", ("joins",)),
+    Mutant("rows without a match have no keys", _KEYS_OF_PUBLIC, "rows = list(dict.fromkeys([*rows, *unmatched]))", "rows = list(rows)", _PADDED),
+    Mutant("a public table that is joined twice is one", _KEYS_OF_PUBLIC, 'left, right = f"{where}l", f"{where}r"', 'left = right = ""', ("joins",)),
+    Mutant("range includes its end", "sql/bind/from_clause/constant_rows.py", 'inclusive = 0 if node.args.get("is_end_exclusive") else', "inclusive =", ("series",)),
+    Mutant("NATURAL compares the first shared column alone", "sql/bind/from_clause/shared_columns.py", "    return found\n\n\ndef _visible", "    return found[:1]\n\n\ndef _visible", ("joins",)),
     # -- lists
     Mutant("UNNEST does not multiply", _STABILITY, "rows = None if inner.rows is None else inner.rows * most", "rows = inner.rows", ("soundness",)),
     Mutant("UNNEST: a person counts once in every other key, too", _STABILITY, "return kept if name in columns else kept * most", "return kept", ("soundness",)),

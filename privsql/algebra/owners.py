@@ -247,7 +247,7 @@ def _join(join: Join) -> Owner:
 def _joined_tags(join: Join, left: Owner, right: Owner) -> tuple[Tags, Tags]:
     """The tags of both sides, and those that hold where a column is not NULL."""
     padded = {**left.padded, **right.padded}
-    if join.kind == "left":
+    if join.kind != "inner":
         return left.tags, {**padded, **{name: right.in_equality(name) for name in right.tags}}
     tags = {**left.tags, **right.tags}
     for pair in equated(join.on, join.left, join.right):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from privsql.algebra.expressions import Call, Column, Expression, Literal, conjuncts
 from privsql.algebra.numbering import most_numbered
+from privsql.algebra.outer_joins import pads_public_rows
 from privsql.algebra.owners import by_unit_alone, equated, owner
 from privsql.algebra.relations import (
     AtMost,
@@ -353,6 +354,8 @@ def _most(side: Relation) -> int:
 def _join_public(join: Join, look: Look) -> Stability:
     public, private = (join.left, join.right) if is_public(join.left) else (join.right, join.left)
     inner = stability(private, look)
+    if pads_public_rows(join):
+        assert inner.rows is not None and join.kind == "left", "planning settles others (rewrites/padded.py)"
     public_names = {each.name for each in public.fields}
     matched = [a for a, _ in equated(join.on, public, private)]
 
@@ -368,7 +371,21 @@ def _join_public(join: Join, look: Look) -> Stability:
         return Stability(None, False, "beside public rows, each row stays its unit's", shares, inner.labels)
     most = matches([])
     text = f"each row matches at most {most:,} public row{'s' if most != 1 else ''}"
+    if pads_public_rows(join):
+        return _with_padded(inner.rows, text, matches, shares, public_names)
     return Stability(inner.rows * most, False, text, shares, inner.labels, inner.adds)
+
+
+def _with_padded(inner: int, text: str, matches: Shares, shares: Shares, public: Set[str]) -> Stability:
+    """A row that is added takes away the padded row of each public row that it meets, beside its pairs. In
+    the private columns all padded rows agree.
+    """
+
+    def both(columns: Sequence[str]) -> int:
+        return shares(columns) + inner * matches([name for name in columns if name in public])
+
+    text += ", and takes away as many padded ones"
+    return Stability(2 * inner * matches([]), False, text, both, adds=False)
 
 
 def _group(group: Group, inner: Stability) -> Stability:

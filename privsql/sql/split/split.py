@@ -30,6 +30,7 @@ from privsql.sql.split.query_blocks import (
     RowKind,
     Scope,
     all_of,
+    is_join,
     label_without_scores,
     mixed_rows,
     several_rows,
@@ -38,6 +39,7 @@ from privsql.sql.split.query_blocks import (
     with_alias,
     with_names,
     with_queries,
+    without_joins,
 )
 from privsql.sql.split.stage_values import Columns, Shape, StageValue, givens_in, placeholder
 
@@ -194,8 +196,12 @@ class _Splitter:
                 if named is not None and named.kind is RowKind.NOISY:
                     return self._given(with_alias(node), all_of(node.name), Shape.TABLE, scope)
                 return node.copy()
-            case exp.Query():
-                return self._constant_query(node, scope)
+            case exp.Subquery(args={"joins": [_, *_] as joins}) if not is_join(node):
+                first = self._constant_query(without_joins(node), scope, in_from=True)
+                first.set("joins", [self._constants(each, scope) for each in joins])
+                return first
+            case exp.Query() if not (is_join(node) and node.find(exp.Join)):
+                return self._constant_query(node, scope, isinstance(node.parent, (exp.From, exp.Join)))
         written = node.copy()
         for name, value in node.args.items():
             if isinstance(value, exp.Expr):
@@ -207,8 +213,7 @@ class _Splitter:
                 written.set(name, listed)
         return written
 
-    def _constant_query(self, node: exp.Expr, scope: Scope) -> exp.Expr:
-        in_from = isinstance(node.parent, (exp.From, exp.Join))
+    def _constant_query(self, node: exp.Expr, scope: Scope, in_from: bool) -> exp.Expr:
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
             return self._constants(node.this, scope) if in_from else node.copy()
         try:
@@ -375,7 +380,7 @@ class _Splitter:
             case exp.Subquery(this=exp.Table() as inner):
                 return self._kind(inner, scope)
             case exp.Subquery():
-                return self.query(source, scope).kind
+                return self.query(without_joins(source), scope).kind
             case exp.Pivot() if isinstance(source.this, exp.Expr):
                 return self._kind(source.this, scope)
             case _:
