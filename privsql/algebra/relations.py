@@ -56,8 +56,7 @@ class Limits:
 @dataclass(frozen=True)
 class Scan:
     """All rows of a table; `casts` bring foreign types to ours, `private` says whether rows are people's.
-
-    `keys`: sets of columns that no two rows agree in.
+    `keys`: sets of columns that no two rows agree in. `location`: where it is looked up, if not by name.
     """
 
     table: str
@@ -74,6 +73,7 @@ class Scan:
     lists: tuple[ListColumn, ...] = ()
     view: bool = False  # its own query may leave a person's row out
     stored: bool = False  # DuckDB has its rows, in pieces whose ends it knows
+    location: tuple[str, ...] = ()
 
 
 class _SameFields:

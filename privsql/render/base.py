@@ -153,9 +153,11 @@ class DialectBase(ABC):
     def stored_table(self, database: str, name: str) -> str:
         """A table of a database that is attached beside the source."""
 
-    def table(self, name: str) -> str:
-        """A table of the source."""
-        return self.identifier(name)
+    def table(self, name: str, location: Sequence[str] = ()) -> str:
+        """A table of the source; `location`: the database, schema and name where it is looked up, if its name
+        alone does not mean it.
+        """
+        return ".".join(self.identifier(each) for each in location or (name,))
 
     def named(self, source: str, name: str = "privsql_q") -> str:
         """What stands in FROM where nothing refers to it by a name: some engines insist on one."""

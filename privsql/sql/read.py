@@ -35,8 +35,9 @@ from privsql.sql.bind.scope import Source
 from privsql.sql.bind.select import refused_distinct
 from privsql.sql.parse.above import permit_above
 from privsql.sql.parse.constants import NOTHING, Constants
-from privsql.sql.parse.gate import one_statement, parse, permitted
+from privsql.sql.parse.gate import Rewrite, one_statement, parse, permitted
 from privsql.sql.parse.places import place_of
+from privsql.sql.parse.qualified_names import with_plain_names
 from privsql.sql.parse.refusals import rows_shown
 from privsql.sql.parse.tokens import too_deep
 from privsql.sql.split.composition import Composition, QueryPart
@@ -50,7 +51,12 @@ def read(
     text: str, catalogue: Catalogue, dialect: str = "duckdb", constants: Constants = NOTHING
 ) -> BoundQuery:
     """Parse, permit, bind. Refuses whatever would let rows out."""
-    return _question(parse(text, dialect, constants), catalogue)
+    return _question(parse(text, dialect, constants, _names(catalogue)), catalogue)
+
+
+def _names(catalogue: Catalogue) -> Rewrite:
+    """The rewriting of names with a schema."""
+    return lambda statement: with_plain_names(statement, catalogue.schema, catalogue.names)
 
 
 # The columns of SQL over some tables: their names and types in, names and the engine's types out.
@@ -66,7 +72,7 @@ def read_composition(
     by_counts: bool = False,
 ) -> Composition | None:
     """The releases of a query, and the SQL above them; None if it has no release, or is one by itself."""
-    statement, start = one_statement(text, dialect, constants)
+    statement, start = one_statement(text, dialect, constants, _names(catalogue))
 
     def bind(part: exp.Expr) -> Relation:
         return _bound(permitted(part, dialect, start), catalogue).relation

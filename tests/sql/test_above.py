@@ -78,7 +78,7 @@ REFUSED = [
     ("SELECT a COLLATE de FROM r0", "refused-syntax", (1, 8), "nocase"),
     ("SELECT a.upper() FROM r0", "refused-function", (1, 8), "upper(x)"),
     ("SELECT list_aggregate([1], a) FROM r0", "refused-function", (1, 8), "list_sum"),
-    ("SELECT * FROM main.r0", "refused-schema", (1, 15), "FROM t"),
+    ("SELECT * FROM main.r0", "refused-schema", (1, 15), "Leave the schema out"),
     ("SELECT ~n * 2 FROM r0", "refused-syntax", (1, 9), "parentheses"),
     ("SELECT x -> 'a' = 1 FROM r0", "refused-syntax", (1, 8), "parentheses"),
     ("SELECT 1 < n < 3 FROM r0", "sql-syntax", (1, 8), "parentheses"),

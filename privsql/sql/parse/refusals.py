@@ -85,10 +85,8 @@ WAYS_OUT = {
         "Write the steps out.",
     ),
     "Schema": (
-        "Tables are named without schema or database.",
-        "Write FROM patients, not FROM main.patients. For a table of another schema, make a view of it, or "
-        "USE "
-        "that schema before you connect.",
+        "Only tables and their columns are named with a schema.",
+        "Leave the schema out.",
     ),
     "Unnest": (
         "UNNEST is supported for a list column of a table, by itself in SELECT or in FROM.",
