@@ -87,6 +87,7 @@ COMMANDS: dict[str, list[str]] = {
     "conditions": _pytest("analysis/test_conditions.py"),
     "disjoint": _pytest("cases/test_cases.py", only="disjoint_counts"),
     "patterns": _pytest("sql/test_patterns.py"),
+    "privacy clause": _pytest("sql/test_privacy_clause.py"),
     "expressions": _pytest("engines/test_engine_beliefs.py"),
     "names": _pytest("sql/test_reserved_names.py"),
     "checks": _pytest("analysis/test_domains.py", only="check_lets"),
@@ -439,6 +440,13 @@ MUTANTS = [
     Mutant("floats of a unit added in any order", _PER_UNIT, "return type_.kind is Kind.DECIMAL and type_.precision <= 18", "return True", _OF_UNITS),
     Mutant("the sign of zero left to the order of rows", "algebra/exact.py", "op(Operation.ONE_ZERO, value) if expression.type.kind is Kind.DOUBLE else value", "value", ('pairs', 'units')),
     Mutant("arg_max takes the first seen", _ROWS_SQL, 'return f"({node.function[4:]}({both}){where})[2]"', 'return f"{node.function}({argument}, {place}){where}"', _OF_UNITS),
+    # -- BigQuery's privacy clause
+    Mutant("any column may be the privacy unit of a clause", "sql/privacy_clause/private_select.py", "if by_row or (whose.whose is Whose.UNITS and whose.is_unit([column.name])):", "if True:", ("privacy clause",)),
+    Mutant("limits of a clause forgotten", "requests/text_options.py", "            found[name] = limit_of(", "            limit_of(", ("privacy clause",)),
+    Mutant("the price of a clause goes before that of the call", "requests/text_options.py", "if given is not None and given != written:", "if False:", ("privacy clause",)),
+    Mutant("bounds of a contribution applied row by row", "sql/privacy_clause/private_select.py", "return _clamped_rows(relation) if rows else", "return _clamped_rows(relation) if True else", ("privacy clause",)),
+    Mutant("contributions not clamped from below", "sql/privacy_clause/private_select.py", 'build.unify("greatest", [value, bounds[0]])', "value", ("privacy clause",)),
+    Mutant("the clause lost where a query is divided", "sql/split/divide.py", ', "with_", "privacy")', ', "with_")', ("privacy clause",)),
     # -- NULL keys, and cells that say nothing
     Mutant("the owner's word on NULL believed for bounds", _CATALOGUE, "nullable=not column.required,", "nullable=not column.required and policy.null_is_key,", ("null keys",)),
     Mutant("NULL a key whatever the owner says", _CATALOGUE, "null_is_key=policy.null_is_key and not column.required", "null_is_key=not column.required", ("null keys",)),

@@ -42,6 +42,7 @@ from privsql.sql.bind.unpivot import unpivoted
 from privsql.sql.bind.within_unit.differences import compared
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import only_select
+from privsql.sql.privacy_clause.private_select import PrivateSelectBinder
 from privsql.types import BOOLEAN, TEXT, Kind
 
 _MAX_RELATIONS = 400
@@ -79,7 +80,8 @@ class QueryBinder:
                 if node.args.get("from_") is None:
                     _refuse_star(node)
                     return SelectBinder(node, selected_constants(node) or _one_row(), self).bind()
-                return SelectBinder(node, self.joined(node), self).bind()
+                binder = PrivateSelectBinder if node.args.get("privacy") else SelectBinder
+                return binder(node, self.joined(node), self).bind()
             case exp.Pivot():
                 return self.source(node)
             case exp.Union():

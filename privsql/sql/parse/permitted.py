@@ -11,7 +11,7 @@ from sqlglot import exp
 # would read it. Behind the arrow: the function or operator of algebra/functions.py that the node is, whose
 # arguments are the others in this order.
 _TABLE = """
-Select expressions from_ joins laterals where group having qualify windows order limit offset distinct with_
+Select expressions from_ joins laterals where group having qualify windows order limit offset distinct with_ privacy
 Subquery this alias with_ order limit offset pivots joins
 Union this expression distinct by_name? with_ order limit offset
 Except this expression distinct with_ order limit offset
@@ -118,10 +118,10 @@ Nullif this expression
 Least this expressions ignore_nulls?
 Greatest this expressions ignore_nulls?
 Interval this unit
-Count this big_int?
+Count this big_int? bounds
 CountIf this zero_on_all_null?
-Sum this
-Avg this
+Sum this bounds
+Avg this bounds
 Min this
 Max this
 Median this
