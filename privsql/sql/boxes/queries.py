@@ -79,7 +79,7 @@ class Queries:
     def _items(self, node: exp.Select, evaluator: Evaluator) -> Iterator[tuple[str, Value]]:
         for item in node.expressions:
             value = item.this if isinstance(item, exp.Alias) else item
-            if isinstance(value, exp.Star) or value.is_star:
+            if isinstance(value if not isinstance(value, exp.Column) else value.this, exp.Star):
                 star = value.this if isinstance(value, exp.Column) else value
                 if any(star.args.get(each) for each in ("except_", "replace", "rename")):
                     raise NoRule
