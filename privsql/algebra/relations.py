@@ -398,11 +398,3 @@ def is_released(relation: Relation) -> bool:
 def release_of(relation: Relation) -> Release | Choose | None:
     """The release below, if there is one."""
     return next((each for each in walk(relation) if isinstance(each, (Release, Choose))), None)
-
-
-def chooses_rows(relation: Relation) -> bool:
-    """Whether noise decides which rows of a released relation there are."""
-    inner = [relation]
-    while not isinstance(inner[-1], (Release, Choose)):
-        inner += below(inner[-1])
-    return any(isinstance(each, (Filter, Limit, Distinct, Choose)) for each in inner)

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from privsql.algebra.chosen_rows import chooses_rows
 from privsql.algebra.expressions import columns_of
 from privsql.algebra.owners import Whose, is_bounded, owner
 from privsql.algebra.relations import (
@@ -18,7 +19,6 @@ from privsql.algebra.relations import (
     Project,
     Relation,
     Release,
-    chooses_rows,
     is_public,
     is_released,
     release_of,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from privsql.sql.boxes.arithmetic import conjunction
+from privsql.sql.boxes.cell_rules import conjunction
 from privsql.sql.boxes.cells import (
     FALSE,
     TRUE,

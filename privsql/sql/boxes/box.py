@@ -13,9 +13,9 @@ from enum import Enum
 
 from sqlglot import exp
 
-from privsql.sql.boxes.cells import TRUE, Cell, Fixed, Lost, NoRule, Value, cell_of, parts_of
-from privsql.sql.boxes.program import Program, Table, column, names_in, reading
-from privsql.sql.boxes.queries import Queries
+from privsql.sql.boxes.cells import TRUE, Cell, Endless, Fixed, NoRule, Value, cell_of, parts_of
+from privsql.sql.boxes.program import Program, ValueTable, column, names_in, reading
+from privsql.sql.boxes.queries import QueryWriter
 
 _MOST_NODES = 30_000
 
@@ -67,7 +67,7 @@ def boxed(statement: exp.Expr, parts: Mapping[str, BoxTable]) -> Boxed | None:
     program = Program()
     try:
         tables = {name.lower(): _base(program, name, part) for name, part in parts.items()}
-        found = Queries(program).query(statement, tables)
+        found = QueryWriter(program).query(statement, tables)
         columns = [_shown(value) for _, value in found.columns]
     except (NoRule, RecursionError):
         return None
@@ -90,20 +90,20 @@ def boxed(statement: exp.Expr, parts: Mapping[str, BoxTable]) -> Boxed | None:
     return Boxed(query, tuple(len(_ends(each)) for each in columns), certain, reads)
 
 
-def _base(program: Program, name: str, part: BoxTable) -> Table:
+def _base(program: Program, name: str, part: BoxTable) -> ValueTable:
     """A part as a table of the program."""
     columns = []
     for place, each in enumerate(part.columns):
         value: Value = Fixed(column(each.name))
         if each.noisy:
             low, high, null = (column(end.name_of(place)) for end in End)
-            value = Cell(low, high, null, each.whole) if each.number else Lost()
+            value = Cell(low, high, null, each.whole) if each.number else Endless()
         columns.append((each.name, value))
     return program.project(columns, TRUE, reading(name), part.open)
 
 
 def _shown(value: Value) -> Value:
-    return value if isinstance(value, (Fixed, Lost)) else cell_of(value)
+    return value if isinstance(value, (Fixed, Endless)) else cell_of(value)
 
 
 def _ends(value: Value) -> list[exp.Expr]:

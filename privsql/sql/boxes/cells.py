@@ -55,11 +55,11 @@ class Truth:
 
 
 @dataclass(frozen=True)
-class Lost:
+class Endless:
     """A value of which no ends are known."""
 
 
-Value = Fixed | Cell | Truth | Lost
+Value = Fixed | Cell | Truth | Endless
 
 
 # -- writing -------------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def cell_of(value: Value) -> Cell:
             low = when([(value.false, FALSE), (value.true, TRUE)], exp.null())
             high = when([(value.true, TRUE), (value.false, FALSE)], exp.null())
             return Cell(low, high, value.null)
-        case Lost():
+        case Endless():
             raise NoRule
 
 
@@ -200,7 +200,7 @@ def truth_of(value: Value) -> Truth:
             )
             zero = both(exp.LTE(this=low, expression=nothing), exp.GTE(this=high, expression=nothing))
             return Truth(holds(some), holds(zero), value.null)
-        case Lost():
+        case Endless():
             raise NoRule
 
 
@@ -212,7 +212,7 @@ def parts_of(value: Value) -> list[Sql]:
             return [value.low, value.high, value.null]
         case Truth():
             return [value.true, value.false, value.null]
-        case Lost():
+        case Endless():
             return []
 
 
@@ -225,5 +225,5 @@ def with_parts(value: Value, parts: Sequence[Sql]) -> Value:
             return Cell(parts[0], parts[1], parts[2], value.whole)
         case Truth():
             return Truth(parts[0], parts[1], parts[2])
-        case Lost():
+        case Endless():
             return value

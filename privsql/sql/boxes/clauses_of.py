@@ -8,11 +8,11 @@ from sqlglot import exp
 
 from privsql.algebra.literals import ordinal
 from privsql.sql.boxes.aggregates import CARRIED, Over
-from privsql.sql.boxes.cells import Fixed, Lost, NoRule, Sql, Value, cell_of, parts_of, with_parts
+from privsql.sql.boxes.box_scope import Scope
+from privsql.sql.boxes.cells import Endless, Fixed, NoRule, Sql, Value, cell_of, parts_of, with_parts
 from privsql.sql.boxes.evaluate import Evaluator
 from privsql.sql.boxes.program import Columns
 from privsql.sql.boxes.ranks import OrderKey
-from privsql.sql.boxes.scope import Scope
 
 _AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 
@@ -158,8 +158,8 @@ def over(
 # -- UNION ---------------------------------------------------------------------------------------------------
 def alike(one: Value, other: Value) -> tuple[Value, Value]:
     """Two values of one kind, for the two sides of a UNION."""
-    if isinstance(one, Lost) or isinstance(other, Lost):
-        return Lost(), Lost()
+    if isinstance(one, Endless) or isinstance(other, Endless):
+        return Endless(), Endless()
     if isinstance(one, Fixed) and isinstance(other, Fixed):
         return one, other
     return cell_of(one), cell_of(other)

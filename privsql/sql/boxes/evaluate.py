@@ -7,13 +7,14 @@ from typing import Any
 
 from sqlglot import exp
 
-from privsql.sql.boxes import arithmetic
+from privsql.sql.boxes import cell_rules
+from privsql.sql.boxes.box_scope import Scope
 from privsql.sql.boxes.cells import (
     FALSE,
     TRUE,
     Cell,
+    Endless,
     Fixed,
-    Lost,
     NoRule,
     Sql,
     Truth,
@@ -26,10 +27,9 @@ from privsql.sql.boxes.cells import (
     no,
     truth_of,
 )
-from privsql.sql.boxes.program import Table, reading
-from privsql.sql.boxes.scope import Scope
+from privsql.sql.boxes.program import ValueTable, reading
 
-TableOf = Callable[[exp.Expr, Scope], Table]  # a subquery as a table of the program
+TableOf = Callable[[exp.Expr, Scope], ValueTable]  # a subquery as a table of the program
 _BASES = ("2", "10")  # of logarithms
 _NOT_COPIED = (exp.Window, exp.AggFunc, exp.Star, exp.Lambda)
 
@@ -47,7 +47,7 @@ class Evaluator:
         if found is None:
             fixed = self._fixed(node)
             found = self.scope.short(self._by_rule(node)) if fixed is None else Fixed(fixed)
-        if isinstance(found, Lost):
+        if isinstance(found, Endless):
             raise NoRule
         return found
 
@@ -140,17 +140,17 @@ class Evaluator:
                 return self._membership(node)
             case exp.Case() | exp.If():
                 return self._case(node)
-            case _ if type(node) in arithmetic.ARITHMETIC:
+            case _ if type(node) in cell_rules.ARITHMETIC:
                 return self._arithmetic(node)
-            case _ if type(node) in arithmetic.COMPARISONS:
-                return arithmetic.COMPARISONS[type(node)](self.cell(node.this), self.cell(node.expression))
+            case _ if type(node) in cell_rules.COMPARISONS:
+                return cell_rules.COMPARISONS[type(node)](self.cell(node.this), self.cell(node.expression))
             case exp.And() | exp.Or() | exp.Not() | exp.Between() | exp.Is():
                 return self._condition(node)
             case _:
                 return self._function(node)
 
     def _arithmetic(self, node: exp.Expr) -> Value:
-        rule = arithmetic.ARITHMETIC[type(node)]
+        rule = cell_rules.ARITHMETIC[type(node)]
         ends, usable = rule(self.cell(node.this), self.cell(node.expression))
         kept = self.scope.keep(ends)
         assert isinstance(kept, Cell)
@@ -159,20 +159,20 @@ class Evaluator:
     def _condition(self, node: exp.Expr) -> Value:
         match node:
             case exp.And():
-                return arithmetic.conjunction(self.truth(node.this), self.truth(node.expression))
+                return cell_rules.conjunction(self.truth(node.this), self.truth(node.expression))
             case exp.Or():
-                return arithmetic.disjunction(self.truth(node.this), self.truth(node.expression))
+                return cell_rules.disjunction(self.truth(node.this), self.truth(node.expression))
             case exp.Not():
-                return arithmetic.opposite(self.truth(node.this))
+                return cell_rules.opposite(self.truth(node.this))
             case exp.Between() if not node.args.get("symmetric"):
                 above = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
                 below = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
-                return arithmetic.conjunction(self.truth(above), self.truth(below))
+                return cell_rules.conjunction(self.truth(above), self.truth(below))
             case exp.Is(expression=exp.Null()):
-                return arithmetic.missing(self.cell(node.this))
+                return cell_rules.missing(self.cell(node.this))
             case exp.Is(expression=exp.Boolean(this=wanted)):
                 found = self.truth(node.this)
-                found = found if wanted else arithmetic.opposite(found)
+                found = found if wanted else cell_rules.opposite(found)
                 return Truth(found.true, either(found.false, found.null), FALSE)
             case _:
                 raise NoRule
@@ -180,27 +180,27 @@ class Evaluator:
     def _function(self, node: exp.Expr) -> Value:
         match node:
             case exp.Neg():
-                return arithmetic.negative(self.cell(node.this))
+                return cell_rules.negative(self.cell(node.this))
             case exp.Abs():
-                return arithmetic.magnitude(self.cell(node.this))
+                return cell_rules.magnitude(self.cell(node.this))
             case exp.Greatest(args={"ignore_nulls": True}) | exp.Least(args={"ignore_nulls": True}):
                 cells = [self.cell(each) for each in (node.this, *node.expressions)]
-                rule = arithmetic.greatest_of if isinstance(node, exp.Greatest) else arithmetic.least_of
+                rule = cell_rules.greatest_of if isinstance(node, exp.Greatest) else cell_rules.least_of
                 return rule(cells)
             case exp.Coalesce():
-                return arithmetic.first_of([self.cell(each) for each in (node.this, *node.expressions)])
+                return cell_rules.first_of([self.cell(each) for each in (node.this, *node.expressions)])
             case exp.Nullif():
                 cell, other = self.cell(node.this), self.cell(node.expression)
-                null = either(cell.null, arithmetic.equal(cell, other).true)
+                null = either(cell.null, cell_rules.equal(cell, other).true)
                 return Cell(cell.low, cell.high, null, cell.whole)
             case exp.Log(this=exp.Literal(this=base), expression=exp.Expr() as inner) if base in _BASES:
-                return arithmetic.above_zero(node, self.cell(inner), "expression")
+                return cell_rules.above_zero(node, self.cell(inner), "expression")
             case exp.Ln() | exp.Sqrt() | exp.Log(expression=None):
-                return arithmetic.above_zero(node, self.cell(node.this))
-            case exp.Cast() if type(node) is exp.Cast and node.to.is_type(*arithmetic.RISING_TYPES):
-                return arithmetic.rising(node, self.cell(node.this))
-            case _ if isinstance(node, arithmetic.RISING) and self._others_are_literals(node):
-                return arithmetic.rising(node, self.cell(node.this))
+                return cell_rules.above_zero(node, self.cell(node.this))
+            case exp.Cast() if type(node) is exp.Cast and node.to.is_type(*cell_rules.RISING_TYPES):
+                return cell_rules.rising(node, self.cell(node.this))
+            case _ if isinstance(node, cell_rules.RISING) and self._others_are_literals(node):
+                return cell_rules.rising(node, self.cell(node.this))
             case _:
                 raise NoRule
 
@@ -217,8 +217,8 @@ class Evaluator:
         for each in branches:
             asked = each.this if operand is None else exp.EQ(this=operand.copy(), expression=each.this.copy())
             pairs.append((self.truth(asked), self.cell(each.args["true"])))
-        otherwise = arithmetic.NOTHING if default is None else self.cell(default)
-        return arithmetic.case_of(pairs, otherwise)
+        otherwise = cell_rules.NOTHING if default is None else self.cell(default)
+        return cell_rules.case_of(pairs, otherwise)
 
     # -- subqueries ------------------------------------------------------------------------------------------
     def _subquery(self, node: exp.Expr) -> Value:
@@ -246,7 +246,7 @@ class Evaluator:
         if query is None:
             cell, found = self.cell(node.this), Truth(FALSE, TRUE, FALSE)
             for each in node.expressions:
-                found = arithmetic.disjunction(found, arithmetic.equal(cell, self.cell(each)))
+                found = cell_rules.disjunction(found, cell_rules.equal(cell, self.cell(each)))
             return found
         table, wanted = self._closed(query), self.fixed(node.this)
         if len(table.columns) != 1 or not isinstance(table.columns[0][1], Fixed):
@@ -258,19 +258,19 @@ class Evaluator:
         gap = exp.Exists(this=_rows(table, listed, False).where(exp.Is(this=listed, expression=exp.null())))
         return Truth(holds(among[0]), holds(no(among[1])), either(is_null(wanted), gap))
 
-    def _closed(self, query: exp.Expr) -> Table:
+    def _closed(self, query: exp.Expr) -> ValueTable:
         table = self.table_of(query, self.scope)
         if table.rows.open:
             raise NoRule
         return table
 
 
-def _rows(table: Table, item: Sql, sure: bool) -> exp.Select:
+def _rows(table: ValueTable, item: Sql, sure: bool) -> exp.Select:
     """A column of a table: of all rows that there may be, or of those that are there for certain."""
     found = reading(table.rows.name)
     found.set("expressions", [item.copy()])
     return found.where(table.rows.must.copy()) if sure and table.rows.must != TRUE else found
 
 
-def _only(table: Table, item: Sql) -> Sql:
+def _only(table: ValueTable, item: Sql) -> Sql:
     return _rows(table, item, False).subquery()

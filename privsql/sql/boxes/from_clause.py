@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from privsql.sql.boxes.box_scope import Scope, Tables
 from privsql.sql.boxes.cells import (
     TRUE,
     Cell,
@@ -19,10 +20,9 @@ from privsql.sql.boxes.cells import (
     holds,
 )
 from privsql.sql.boxes.evaluate import Evaluator, TableOf
-from privsql.sql.boxes.program import Columns, Program, Rows, Table, reading
-from privsql.sql.boxes.scope import Scope, Tables
+from privsql.sql.boxes.program import BoxRows, Columns, Program, ValueTable, reading
 
-Query = Callable[[exp.Expr, Tables], Table]
+Query = Callable[[exp.Expr, Tables], ValueTable]
 _SIDES = ("", "LEFT", "RIGHT", "FULL")
 _KINDS = ("", "INNER", "CROSS", "OUTER")
 
@@ -31,7 +31,7 @@ _KINDS = ("", "INNER", "CROSS", "OUTER")
 class _Joined:
     """What has been joined so far."""
 
-    rows: Rows
+    rows: BoxRows
     sources: dict[str, Columns]
     merged: dict[str, Value] = field(default_factory=dict)
 
@@ -43,7 +43,7 @@ def from_clause(node: exp.Select, tables: Tables, program: Program, query: Query
         raise NoRule
     if first is None:
         alone = exp.Select(expressions=[exp.alias_(TRUE, program.column(), quoted=True)])
-        return Scope(program, Rows(program.add(alone)), {}, tables)
+        return Scope(program, BoxRows(program.add(alone)), {}, tables)
     name, table = _source(first.this, tables, program, query)
     joined = _Joined(table.rows, {name: table.columns})
     for join in node.args.get("joins") or []:
@@ -51,7 +51,7 @@ def from_clause(node: exp.Select, tables: Tables, program: Program, query: Query
     return Scope(program, joined.rows, joined.sources, tables, joined.merged)
 
 
-def _source(node: exp.Expr, tables: Tables, program: Program, query: Query) -> tuple[str, Table]:
+def _source(node: exp.Expr, tables: Tables, program: Program, query: Query) -> tuple[str, ValueTable]:
     """A table of FROM under the name that columns call it by."""
     if node.args.get("pivots") or node.args.get("sample") or node.args.get("joins"):
         raise NoRule
@@ -69,14 +69,14 @@ def _source(node: exp.Expr, tables: Tables, program: Program, query: Query) -> t
     return name, program.again(found if alias is None else renamed(found, alias))
 
 
-def renamed(table: Table, alias: exp.Expr) -> Table:
+def renamed(table: ValueTable, alias: exp.Expr) -> ValueTable:
     """A table with the names of columns that its alias gives."""
     names = [each.name for each in alias.args.get("columns") or []]
     pairs = [
         (names[place] if place < len(names) else name, value)
         for place, (name, value) in enumerate(table.columns)
     ]
-    return Table(table.rows, tuple(pairs))
+    return ValueTable(table.rows, tuple(pairs))
 
 
 def _join(
@@ -102,7 +102,7 @@ def _join(
             Evaluator(scope, table_of).filter(condition)
         joined.rows = scope.rows
     else:
-        scope = Scope(program, Rows(""), sources, tables, joined.merged)
+        scope = Scope(program, BoxRows(""), sources, tables, joined.merged)
         terms: list[Sql] = [
             exp.EQ(this=_one_of(joined.merged, sources, name, each), expression=_fixed(table, each))
             for each in using
@@ -113,21 +113,21 @@ def _join(
     for each in using:
         joined.merged[each.lower()] = Fixed(_merged(joined.merged, sources, name, each, side))
     joined.sources = sources
-    joined.rows = Rows(joined.rows.name, joined.rows.must, left.open or right.open)
+    joined.rows = BoxRows(joined.rows.name, joined.rows.must, left.open or right.open)
 
 
-def _inner(joined: _Joined, table: Table, sources: Mapping[str, Columns], program: Program) -> None:
+def _inner(joined: _Joined, table: ValueTable, sources: Mapping[str, Columns], program: Program) -> None:
     """All pairs of rows; what the join asks of them is a WHERE."""
     written = reading(joined.rows.name)
     written.set("joins", [exp.Join(this=_table(table.rows.name), kind="CROSS")])
     written.set("expressions", [exp.Star()])
     must = both(joined.rows.must, table.rows.must)
-    joined.rows = Rows(program.add(written), must)
+    joined.rows = BoxRows(program.add(written), must)
 
 
 def _outer(
     joined: _Joined,
-    table: Table,
+    table: ValueTable,
     sources: Mapping[str, Columns],
     name: str,
     side: str,
@@ -146,7 +146,7 @@ def _outer(
     written.set("expressions", [exp.Star()])
     # of a row that stands on one side only, the flag of the other is missing
     must = both(*(each if each == TRUE else holds(each) for each in (joined.rows.must, table.rows.must)))
-    joined.rows = Rows(program.add(written), must)
+    joined.rows = BoxRows(program.add(written), must)
     found = {}
     for each, columns in sources.items():
         padded = padded_right if each == name else padded_left
@@ -178,7 +178,7 @@ def _table(name: str) -> exp.Table:
     return exp.Table(this=exp.to_identifier(name, quoted=True))
 
 
-def _fixed(table: Table, name: str) -> Sql:
+def _fixed(table: ValueTable, name: str) -> Sql:
     value = table.find(name)
     if not isinstance(value, Fixed):
         raise NoRule

@@ -29,7 +29,7 @@ _BOUND = 60  # nodes of SQL that are written out wherever they are used
 
 
 @dataclass(frozen=True)
-class Rows:
+class BoxRows:
     """A table of the program: all rows that there may be. `must`: which of them are there for certain;
     `open`: there may be others that are not in it.
     """
@@ -40,10 +40,10 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rows, and the values that they have under each name."""
+class ValueTable:
+    """BoxRows, and the values that they have under each name."""
 
-    rows: Rows
+    rows: BoxRows
     columns: Columns
 
     def find(self, name: str) -> Value | None:
@@ -68,7 +68,7 @@ class Program:
 
     def project(
         self, columns: Iterable[tuple[str, Value]], must: Sql, select: exp.Select, is_open: bool
-    ) -> Table:
+    ) -> ValueTable:
         """A table of these values only; `select` says where they come from."""
         items: dict[str, Sql] = {}
         named = []
@@ -78,7 +78,7 @@ class Program:
         written = select.copy()
         aliased = [exp.alias_(each.copy(), name, quoted=True) for name, each in items.items()]
         written.set("expressions", [*written.expressions, *aliased] or [exp.alias_(TRUE, self.column())])
-        return Table(Rows(self.add(written), must, is_open), tuple(named))
+        return ValueTable(BoxRows(self.add(written), must, is_open), tuple(named))
 
     def _named(self, part: Sql, items: dict[str, Sql]) -> Sql:
         """A column for a part of a value, unless it is a constant."""
@@ -88,11 +88,11 @@ class Program:
         items[name] = part
         return column(name)
 
-    def again(self, table: Table) -> Table:
+    def again(self, table: ValueTable) -> ValueTable:
         """The same table under names of its own, as every use of it in a FROM needs them."""
         return self.project(table.columns, table.rows.must, reading(table.rows.name), table.rows.open)
 
-    def keep(self, rows: Rows, values: Sequence[Value]) -> tuple[Rows, list[Value]]:
+    def keep(self, rows: BoxRows, values: Sequence[Value]) -> tuple[BoxRows, list[Value]]:
         """The rows with further columns for these values, and the values as these columns."""
         items: dict[str, Sql] = {}
 
@@ -102,7 +102,7 @@ class Program:
         found = [with_parts(each, [kept(part) for part in parts_of(each)]) for each in values]
         return (self.extend(rows, items) if items else rows), found
 
-    def extend(self, rows: Rows, items: Mapping[str, Sql], alias: str = "") -> Rows:
+    def extend(self, rows: BoxRows, items: Mapping[str, Sql], alias: str = "") -> BoxRows:
         """The rows with further columns."""
         named = [exp.alias_(each.copy(), name, quoted=True) for name, each in items.items()]
         star: exp.Expr = exp.Column(this=exp.Star(), table=exp.to_identifier(alias)) if alias else exp.Star()
@@ -110,7 +110,7 @@ class Program:
         written.set("expressions", [star, *named])
         return replace(rows, name=self.add(written))
 
-    def where(self, rows: Rows, condition: Value) -> Rows:
+    def where(self, rows: BoxRows, condition: Value) -> BoxRows:
         """The rows that may fulfil a condition."""
         truth = truth_of(condition)
         rows, [kept] = self.keep(rows, [truth])
@@ -123,7 +123,7 @@ class Program:
         found = replace(rows, name=self.add(written), must=both(rows.must, kept.certain))
         return self._with_must(found)
 
-    def _with_must(self, rows: Rows) -> Rows:
+    def _with_must(self, rows: BoxRows) -> BoxRows:
         rows, [kept] = self.keep(rows, [Fixed(rows.must)])
         return replace(rows, must=parts_of(kept)[0])
 

@@ -9,23 +9,23 @@ from sqlglot import exp
 from privsql.sql.bind.group_by import output_name
 from privsql.sql.boxes import clauses_of
 from privsql.sql.boxes.aggregates import aggregate, carried
-from privsql.sql.boxes.cells import TRUE, Fixed, Lost, NoRule, Sql, Value, parts_of
+from privsql.sql.boxes.box_scope import Scope, Tables
+from privsql.sql.boxes.cells import TRUE, Endless, Fixed, NoRule, Sql, Value, parts_of
 from privsql.sql.boxes.evaluate import Evaluator
 from privsql.sql.boxes.from_clause import from_clause, renamed
-from privsql.sql.boxes.program import Columns, Program, Rows, Table, column, reading
+from privsql.sql.boxes.program import BoxRows, Columns, Program, ValueTable, column, reading
 from privsql.sql.boxes.ranks import cut, dense, places
-from privsql.sql.boxes.scope import Scope, Tables
 
 _RANKS = (exp.Rank, exp.DenseRank, exp.RowNumber)
 
 
-class Queries:
+class QueryWriter:
     """Writes queries as tables of one program."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
 
-    def query(self, node: exp.Expr, tables: Tables) -> Table:
+    def query(self, node: exp.Expr, tables: Tables) -> ValueTable:
         """Raises NoRule where its rows are not known."""
         known = dict(tables)
         clause = node.args.get("with_")
@@ -44,13 +44,13 @@ class Queries:
             return found
         scope = Scope(self.program, found.rows, {"": found.columns}, known)
         self._cut(node, Evaluator(scope, self._table_of), found.columns)
-        return Table(scope.rows, found.columns)
+        return ValueTable(scope.rows, found.columns)
 
-    def _table_of(self, node: exp.Expr, scope: Scope) -> Table:
+    def _table_of(self, node: exp.Expr, scope: Scope) -> ValueTable:
         return self.query(node, scope.tables)
 
     # -- SELECT ----------------------------------------------------------------------------------------------
-    def _select(self, node: exp.Select, tables: Tables) -> Table:
+    def _select(self, node: exp.Select, tables: Tables) -> ValueTable:
         scope = from_clause(node, tables, self.program, self.query, self._table_of)
         scope.aliases = {
             each.alias.lower(): each.this for each in node.expressions if isinstance(each, exp.Alias)
@@ -88,10 +88,10 @@ class Queries:
             try:
                 yield output_name(item), evaluator.value(value)
             except NoRule:
-                yield output_name(item), Lost()
+                yield output_name(item), Endless()
 
-    def _distinct(self, node: exp.Select, clause: exp.Expr, rows: Rows, columns: Columns) -> Table:
-        """Rows that are the same, once; what noise reaches could make them the same, or not."""
+    def _distinct(self, node: exp.Select, clause: exp.Expr, rows: BoxRows, columns: Columns) -> ValueTable:
+        """BoxRows that are the same, once; what noise reaches could make them the same, or not."""
         cut_too = any(node.args.get(each) for each in ("limit", "offset"))
         if clause.args.get("on") or cut_too or any(not isinstance(each, Fixed) for _, each in columns):
             raise NoRule
@@ -113,7 +113,7 @@ class Queries:
             try:
                 found.append((each, aggregate(each, evaluator, lambda plain: plain)))
             except NoRule:
-                found.append((each, Lost()))
+                found.append((each, Endless()))
         written = reading(scope.rows.name)
         must: Sql = TRUE
         if keys:
@@ -146,7 +146,7 @@ class Queries:
             try:
                 evaluator.scope.computed[each] = evaluator.scope.keep(self._window(each, named, evaluator))
             except NoRule:
-                evaluator.scope.computed[each] = Lost()
+                evaluator.scope.computed[each] = Endless()
 
     @staticmethod
     def _windows_of(node: exp.Select) -> list[exp.Window]:
@@ -194,7 +194,7 @@ class Queries:
         scope.rows = cut(self.program, scope.rows, place, first or 0, many)
 
     # -- UNION -----------------------------------------------------------------------------------------------
-    def _union(self, node: exp.Union, tables: Tables) -> Table:
+    def _union(self, node: exp.Union, tables: Tables) -> ValueTable:
         one, other = self.query(node.this, tables), self.query(node.expression, tables)
         if len(one.columns) != len(other.columns):
             raise NoRule
@@ -223,7 +223,7 @@ class Queries:
         names_of = [name for name, _ in one.columns]
         values = [clauses_of.with_next(each, refs) for each, _ in alike]
         columns: Columns = tuple(zip(names_of, values, strict=True))
-        rows = Rows(name, TRUE if certain else next(refs), one.rows.open or other.rows.open)
+        rows = BoxRows(name, TRUE if certain else next(refs), one.rows.open or other.rows.open)
         if not node.args.get("distinct"):
-            return Table(rows, columns)
+            return ValueTable(rows, columns)
         return self._distinct(exp.Select(), exp.Distinct(), rows, columns)

@@ -1,4 +1,4 @@
-"""Rows and what they are ordered by go in; between which places each row may stand comes out.
+"""BoxRows and what they are ordered by go in; between which places each row may stand comes out.
 
 A row stands behind all that certainly come before it, and before none that may. Every pair of rows is
 compared: these tables are small.
@@ -24,7 +24,7 @@ from privsql.sql.boxes.cells import (
     no,
     when,
 )
-from privsql.sql.boxes.program import Program, Rows, at, column, qualified, reading
+from privsql.sql.boxes.program import BoxRows, Program, at, column, qualified, reading
 
 _ZERO, _ONE = exp.Literal.number(0), exp.Literal.number(1)
 _OTHER, _THIS = "privsql_other", "privsql_this"
@@ -73,8 +73,8 @@ def _before_or_tied(one: Sequence[OrderKey], other: Sequence[OrderKey]) -> Sql:
 
 # -- places --------------------------------------------------------------------------------------------------
 def places(
-    program: Program, rows: Rows, keys: Sequence[OrderKey], partition: Sequence[Sql], ties_share: bool
-) -> tuple[Rows, Cell]:
+    program: Program, rows: BoxRows, keys: Sequence[OrderKey], partition: Sequence[Sql], ties_share: bool
+) -> tuple[BoxRows, Cell]:
     """The rows with the first and the last place that each may have, from 1.
 
     `ties_share`: equal rows share a place, as in RANK; else they are in any order, as in ROW_NUMBER.
@@ -109,7 +109,7 @@ def _at(key: OrderKey, alias: str) -> OrderKey:
     return OrderKey(cell, key.descending, key.nulls_first)
 
 
-def _counted(rows: Rows, conditions: Sequence[Sql]) -> Sql:
+def _counted(rows: BoxRows, conditions: Sequence[Sql]) -> Sql:
     found = reading(rows.name, _OTHER)
     found.set("expressions", [exp.Count(this=exp.Star(), big_int=True)])
     return found.where(both(*conditions).copy()).subquery()
@@ -120,7 +120,7 @@ def dense(place: Cell) -> Cell:
     return Cell(least(place.low, exp.Literal.number(2)), place.high, FALSE, whole=True)
 
 
-def cut(program: Program, rows: Rows, place: Cell, first: int, many: int | None) -> Rows:
+def cut(program: Program, rows: BoxRows, place: Cell, first: int, many: int | None) -> BoxRows:
     """The rows that may be among `many` behind the first ones."""
     start = exp.Literal.number(first)
     may: Sql = exp.GT(this=place.high, expression=start)
@@ -133,4 +133,4 @@ def cut(program: Program, rows: Rows, place: Cell, first: int, many: int | None)
     rows = program.extend(rows, {name: both(rows.must, sure)})
     written = reading(rows.name)
     written.set("expressions", [exp.Star()])
-    return Rows(program.add(written.where(may.copy())), column(name), rows.open)
+    return BoxRows(program.add(written.where(may.copy())), column(name), rows.open)

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from privsql.algebra.chosen_rows import chooses_rows
 from privsql.algebra.relations import (
     Choose,
     Relation,
     Release,
-    chooses_rows,
     is_public,
     is_released,
     release_of,
@@ -274,8 +274,7 @@ class _Splitter:
             return self._divided(node, scope, refusal)
         release = release_of(relation)
         if isinstance(release, Release) and chooses_rows(relation):
-            # HAVING and LIMIT stand above the release, where it is seen which rows noise decides
-            with contextlib.suppress(PrivsqlError):
+            with contextlib.suppress(PrivsqlError):  # HAVING and LIMIT stand above: noise decides there
                 return self._divided(node, scope, rows_shown(place_of(node)))
         if isinstance(release, Choose) and self.by_counts:
             return self._divided(node, scope, label_without_scores(place_of(node)))

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from privsql.sql.boxes.cells import Lost, NoRule, Value
-from privsql.sql.boxes.program import Columns, Program, Rows, Table, is_short
+from privsql.sql.boxes.cells import Endless, NoRule, Value
+from privsql.sql.boxes.program import BoxRows, Columns, Program, ValueTable, is_short
 
-Tables = Mapping[str, Table]
+Tables = Mapping[str, ValueTable]
 
 
 @dataclass
@@ -18,7 +18,7 @@ class Scope:
     """What one SELECT can name: the columns of its FROM, its aliases, and what was computed before."""
 
     program: Program
-    rows: Rows
+    rows: BoxRows
     sources: Mapping[str, Columns]
     tables: Tables  # that its subqueries may name
     merged: Mapping[str, Value] = field(default_factory=dict)  # the columns of USING
@@ -60,7 +60,7 @@ class Scope:
 
     def short(self, value: Value) -> Value:
         """A value that may be written several times: a column of the rows where it is long."""
-        if isinstance(value, Lost) or is_short(value):
+        if isinstance(value, Endless) or is_short(value):
             return value
         return self.keep(value)
 
