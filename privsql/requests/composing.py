@@ -73,6 +73,9 @@ def answer_composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Comp
     composed = _composed(stage, refusal, pipeline)
     for each in composed.plan.releases:
         pipeline.give_notice(each)
+    paid = [released_events(priced.plan) for priced in composed.batch.paid.values()]
+    if paid:  # so that a refusal speaks of the whole price, and not of the first part that is too much
+        pipeline.ledger.expect(paid, pipeline.who(stage))
 
     def now(priced: Priced, answers: Mapping[int, Answer]) -> Priced:
         known = {part.name: answers[place] for place, part in enumerate(composed.parts) if place in answers}

@@ -107,10 +107,13 @@ def _of_law(source: Randomness, noise: Noise, size: int) -> Integers:
 
 def simulated_ends(value: Floats, draws: Floats, level: float) -> Ends:
     """The interval of each row from what simulated noise adds to it; NaN where a draw has no value, or where
-    the noise pulls much further to one side than to the other.
+    the noise pulls much further to one side than to the other, or for a level that needs more draws.
     """
     added = np.sort(draws - value, axis=0)
-    rank = max(0, min(len(draws) - 1, round((len(draws) + 1) * (1.0 - level) / 2.0) - 1))
+    rank = round((len(draws) + 1) * (1.0 - level) / 2.0) - 1
+    if rank < 0:  # even the extremes of the draws are not so sure
+        nothing = np.full(value.shape, np.nan)
+        return Ends(nothing, nothing)
     below, above = added[rank], added[len(draws) - 1 - rank]
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.abs(below) / np.abs(above)

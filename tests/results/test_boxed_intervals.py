@@ -77,7 +77,9 @@ def test_the_box_covers_at_least_as_often_as_it_says(query, truth):
     assert covered(QUERIES[query], TRUTHS[truth], half_width) >= LEVEL - 0.01  # 2 standard deviations
 
 
-@pytest.mark.parametrize(("query", "truth"), [("maximum", "flat"), ("minimum", "near zero"), ("count", "flat")])
+@pytest.mark.parametrize(
+    ("query", "truth"), [("maximum", "flat"), ("minimum", "near zero"), ("count", "flat")]
+)
 def test_intervals_of_each_number_by_itself_would_not(query, truth):
     assert covered(QUERIES[query], TRUTHS[truth], LAW.half_width(LEVEL)) < 0.9
 
@@ -101,7 +103,7 @@ MANY = "SELECT COUNT(*) AS many FROM (SELECT state FROM people GROUP BY state HA
 
 @pytest.fixture
 def session():
-    frame = pd.DataFrame({"state": np.repeat(STATES, [100, 4000, 3980, 600]), "age": 40})
+    frame = pd.DataFrame({"state": np.repeat(STATES, [100, 4000, 3999, 600]), "age": 40})
     with privsql.connect({"people": frame}, policy=POLICY) as session:
         yield session
 
@@ -157,10 +159,21 @@ def test_medians_have_no_simulation_and_so_take_the_box(session):
 
 
 def test_a_higher_level_gives_wider_ends(session):
-    answer = session.query("SELECT MAX(n) AS top FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state)", 0.5)
+    answer = session.query(
+        "SELECT MAX(n) AS top FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state)", 0.5
+    )
     narrow, wide = answer.intervals(0.5), answer.intervals(0.9999)
     assert wide.loc[0, "top_low"] < narrow.loc[0, "top_low"] <= 4000
     assert narrow.loc[0, "top_high"] < wide.loc[0, "top_high"]
+
+
+def test_all_released_numbers_are_between_their_ends_together(session):
+    sql = "SELECT MAX(n) AS top FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state)"
+    answer = session.query(sql, epsilon=0.5)
+    (release,) = answer.releases
+    found, cells = answer.intervals(0.95), release.intervals(1 - 0.05 / len(STATES))
+    assert found.loc[0, "top_low"] == cells["n_low"].max()
+    assert found.loc[0, "top_high"] == cells["n_high"].max()
 
 
 def test_the_printed_table_shows_the_ends(session):
