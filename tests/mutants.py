@@ -90,6 +90,9 @@ COMMANDS: dict[str, list[str]] = {
     "privacy clause": _pytest("sql/test_privacy_clause.py"),
     "expressions": _pytest("engines/test_engine_beliefs.py"),
     "names": _pytest("sql/test_reserved_names.py"),
+    "boxes": _pytest("sql/test_boxes.py"),
+    "boxed": _pytest("results/test_boxed_intervals.py"),
+    "influence": _pytest("sql/test_influence.py"),
     "checks": _pytest("analysis/test_domains.py", only="check_lets"),
     "domains": _pytest("analysis/test_domains.py", only="every_value_that_occurs"),
     "beside": _pytest("planning/test_beside.py"),
@@ -214,6 +217,25 @@ _PADDED, _PADDED_FILE = ("padded joins",), "planning/rewrites/padded.py"
 _KEYS_OF_PUBLIC = "analysis/public_keys/combinations.py"
 
 MUTANTS = [
+    # -- intervals above the noise
+    Mutant("a rank counts rows that may not be there", "sql/boxes/ranks.py", "certainly = both(qualified(rows.must, _OTHER), ", "certainly = both(", ("boxes",)),
+    Mutant("a rank takes ties for certain", "sql/boxes/ranks.py", "no(_before_or_tied(this, other))", "no(_before(this, other))", ("boxes",)),
+    Mutant("NULL comes before numbers in every order", "sql/boxes/ranks.py", "    if a.nulls_first:\n", "    if True:\n", ("boxes",)),
+    Mutant("a descending order read as ascending", "sql/boxes/ranks.py", "if a.descending else (a.cell, b.cell)", "if False else (a.cell, b.cell)", ("boxes",)),
+    Mutant("LIMIT keeps a row for certain that may be behind it", "sql/boxes/ranks.py", "sure = both(sure, exp.LTE(this=place.high, expression=end))", "sure = both(sure, exp.LTE(this=place.low, expression=end))", ("boxes",)),
+    Mutant("a maximum over rows that may not be there", "sql/boxes/aggregates.py", "own.over(most(this=_if(own.sure, inner)))", "own.over(most(this=_if(own.may, inner)))", ("boxes",)),
+    Mutant("a sum without the rows that may not be there", "sql/boxes/aggregates.py", "(own.may, least(cell.low, _ZERO))", "(FALSE, cell.low)", ("boxes",)),
+    Mutant("an average of rows that may not be there", "sql/boxes/aggregates.py", "unsure = holds(own.over(exp.LogicalOr(this=both(own.may, no(own.sure)))))", "unsure = FALSE", ("boxes",)),
+    Mutant("a count of rows whose number may be NULL", "sql/boxes/aggregates.py", "sure = both(group.sure, no(cell.null))", "sure = group.sure", ("boxes",)),
+    Mutant("a difference of lower ends", "sql/boxes/cell_rules.py", "exp.Sub(this=a.low, expression=b.high), exp.Sub(this=a.high, expression=b.low)", "exp.Sub(this=a.low, expression=b.low), exp.Sub(this=a.high, expression=b.high)", ("boxes",)),
+    Mutant("a quotient by what may be 0", "sql/boxes/cell_rules.py", "either(a.null, b.null, no(clear))), clear", "either(a.null, b.null)), TRUE", ("boxes",)),
+    Mutant("equal ends taken for equal numbers", "sql/boxes/cell_rules.py", "apart = either(exp.LT(this=a.low, expression=b.high), exp.LT(this=b.low, expression=a.high))", "apart = either(exp.NEQ(this=a.low, expression=b.low), exp.NEQ(this=a.high, expression=b.high))", ("boxes",)),
+    Mutant("CASE takes the first branch that may be taken", "sql/boxes/cell_rules.py", "never, always = no(condition.true), condition.certain", "never, always = no(condition.true), condition.true", ("boxes",)),
+    Mutant("rows of WHERE are certain", "sql/boxes/program.py", "must=both(rows.must, kept.certain))", "must=rows.must)", ("boxes",)),
+    Mutant("padded rows have no NULL", "sql/boxes/from_clause.py", "return Cell(value.low, value.high, holds_null(value.low, value.null), value.whole)", "return value", ("boxes",)),
+    Mutant("NOT IN by rows that may be there", "sql/boxes/evaluate.py", "return Truth(holds(among[0]), holds(no(among[1])),", "return Truth(holds(among[0]), holds(no(among[0])),", ("boxes",)),
+    Mutant("each number at the level of all", "results/joint_box.py", "return 1.0 - (1.0 - level) / max(1, cells)", "return level", ("boxed",)),
+    Mutant("GROUP BY 1 is a key whatever it stands for", "sql/split/influence.py", "keys = [_behind(each, node) for each in group.expressions]", "keys = group.expressions", ("influence",)),
     # -- sensitivity
     Mutant("GROUP BY without the factor 2 for replace-one", _SENSITIVITY, "2 * rows * size, shared * width", "rows * size, shared * width"),
     Mutant("rows of one person not counted, add-remove", _SENSITIVITY, "rows * size, shared * size", "size, size"),

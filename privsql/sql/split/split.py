@@ -9,18 +9,27 @@ them: its result is a constant of their release (given.py).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from privsql.algebra.relations import Choose, Relation, is_public, is_released, release_of
+from privsql.algebra.chosen_rows import chooses_rows
+from privsql.algebra.relations import (
+    Choose,
+    Relation,
+    Release,
+    is_public,
+    is_released,
+    release_of,
+)
 from privsql.errors import PrivsqlError, Refused, SqlError, UnknownName
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.bind.release import own_nodes
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import rows_shown
-from privsql.sql.split.composition import Composition, QueryPart
+from privsql.sql.split.composition import Composition, QueryPart, needed
 from privsql.sql.split.divide import divide
 from privsql.sql.split.one_row import has_one_row
 from privsql.sql.split.query_blocks import (
@@ -58,18 +67,17 @@ def split(
     splitter = _Splitter(catalogue, bind, columns_of, unused_prefix(statement), by_counts)
     block = splitter.query(statement, {})
     plain = [all_of(each.name) for each in splitter.parts if not each.needs]
-    if block.kind is not RowKind.NOISY or block.statement in plain:
+    alone = len(splitter.parts) == 1 and _is_one_release(statement, bind)
+    if block.kind is not RowKind.NOISY or block.statement in plain or alone:
         return None
-    return Composition(_needed(splitter.parts, block.statement), block.statement)
+    return Composition(needed(splitter.parts, block.statement), block.statement)
 
 
-def _needed(parts: Sequence[QueryPart], above: exp.Expr) -> tuple[QueryPart, ...]:
-    """The parts that the SQL above reads, and those that their constants come from."""
-    named = {each.name for each in above.find_all(exp.Table)}
-    for part in reversed(parts):
-        if part.name in named:
-            named |= {table.name for given in part.needs for table in given.query.find_all(exp.Table)}
-    return tuple(each for each in parts if each.name in named)
+def _is_one_release(statement: exp.Expr, bind: Bind) -> bool:
+    try:
+        return isinstance(release_of(bind(statement.copy())), Release)
+    except PrivsqlError:
+        return False
 
 
 @dataclass
@@ -270,6 +278,9 @@ class _Splitter:
         except PrivsqlError as refusal:
             return self._divided(node, scope, refusal)
         release = release_of(relation)
+        if isinstance(release, Release) and chooses_rows(relation):
+            with contextlib.suppress(PrivsqlError):  # HAVING and LIMIT stand above: noise decides there
+                return self._divided(node, scope, rows_shown(place_of(node)))
         if isinstance(release, Choose) and self.by_counts:
             return self._divided(node, scope, label_without_scores(place_of(node)))
         if release is not None and not is_public(relation):
