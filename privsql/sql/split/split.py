@@ -39,7 +39,9 @@ from privsql.sql.split.query_blocks import (
     with_names,
     with_queries,
 )
+from privsql.sql.split.scoped_tables import ScopedTables
 from privsql.sql.split.stage_values import Columns, Shape, StageValue, givens_in, placeholder
+from privsql.sql.subqueries.noisy_lookups import with_noisy_lookups
 
 Bind = Callable[[exp.Expr], Relation]  # a statement of one release or none; refuses what is not permitted
 ColumnsOf = Callable[[exp.Expr, Sequence[QueryPart]], Columns]  # of SQL over the answers of some parts
@@ -150,7 +152,8 @@ class _Splitter:
         return QueryBlock(written, RowKind.NOISY if RowKind.NOISY in kinds else RowKind.PUBLIC)
 
     def _select(self, node: exp.Select, scope: Scope) -> QueryBlock:
-        kinds = {self._kind(each, scope) for each in sources_of(node)}
+        node = with_noisy_lookups(node, self._tables(scope))
+        kinds = self._kinds(node, scope)
         if RowKind.PRIVATE in kinds:
             return self._private(self._below(node, scope), scope)
         written = self._above(node, scope)
@@ -272,7 +275,7 @@ class _Splitter:
         return QueryBlock(node, RowKind.PRIVATE)
 
     def _divided(self, node: exp.Expr, scope: Scope, refusal: PrivsqlError) -> QueryBlock:
-        halves = divide(node, self._columns_of(node, scope)) if isinstance(node, exp.Select) else None
+        halves = divide(node, self._tables(scope).columns_of) if isinstance(node, exp.Select) else None
         if halves is None:
             raise refusal
         released = with_names(halves.released, scope)
@@ -280,25 +283,17 @@ class _Splitter:
         if not is_released(relation):
             raise refusal
         name = self._part(released, noisy=True)
-        halves.above.set("from_", exp.From(this=exp.to_table(name)))
-        return QueryBlock(self._above(halves.above, {**scope, name: RELEASED}), RowKind.NOISY)
+        within = {**scope, name: RELEASED}
+        above = with_noisy_lookups(halves.over(name), self._tables(within))
+        return QueryBlock(self._above(above, within), RowKind.NOISY)
 
-    def _columns_of(self, node: exp.Select, scope: Scope) -> Callable[[exp.Column], bool]:
-        """Whether a name is a column of what a SELECT reads."""
-
-        def is_column(column: exp.Column) -> bool:
-            probe = exp.Select(expressions=[exp.column(column.this.copy())])
-            for name in ("from_", "joins", "laterals", "with_"):
-                clause = node.args.get(name)
-                if clause is not None:
-                    probe.set(name, [e.copy() for e in clause] if isinstance(clause, list) else clause.copy())
-            try:
-                self.bind(with_names(probe, scope))
-            except UnknownName:
-                return False
-            return True
-
-        return is_column
+    def _tables(self, scope: Scope) -> ScopedTables:
+        return ScopedTables(
+            self.bind,
+            scope,
+            lambda query: self.query(query, scope).kind,
+            lambda select: self._kinds(select, scope),
+        )
 
     def _part(self, statement: exp.Expr, noisy: bool) -> str:
         """The name of a part; what stands in a query twice is released once."""
@@ -364,6 +359,10 @@ class _Splitter:
         return written
 
     # -- kinds -----------------------------------------------------------------------------------------------
+    def _kinds(self, node: exp.Select, scope: Scope) -> set[RowKind]:
+        """Of all that a SELECT reads."""
+        return {self._kind(each, scope) for each in sources_of(node)}
+
     def _kind(self, source: exp.Expr, scope: Scope) -> RowKind:
         """What the rows of something in FROM are."""
         match source:
