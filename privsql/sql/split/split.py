@@ -10,14 +10,13 @@ them: its result is a constant of their release (given.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from privsql.algebra.relations import Choose, Relation, is_public, is_released, release_of
 from privsql.errors import PrivsqlError, Refused, SqlError, UnknownName
 from privsql.sql.bind.catalogue import Catalogue
-from privsql.sql.bind.release import own_nodes
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import rows_shown
 from privsql.sql.split.composition import Composition, QueryPart
@@ -39,9 +38,11 @@ from privsql.sql.split.query_blocks import (
     with_names,
     with_queries,
 )
+from privsql.sql.split.same_parts import are_one
 from privsql.sql.split.scoped_tables import ScopedTables
 from privsql.sql.split.stage_values import Columns, Shape, StageValue, givens_in, placeholder
 from privsql.sql.subqueries.noisy_lookups import with_noisy_lookups
+from privsql.sql.subqueries.subquery_nodes import to_join
 
 Bind = Callable[[exp.Expr], Relation]  # a statement of one release or none; refuses what is not permitted
 ColumnsOf = Callable[[exp.Expr, Sequence[QueryPart]], Columns]  # of SQL over the answers of some parts
@@ -175,10 +176,8 @@ class _Splitter:
                 written.set(name, [self._constants(each, scope) for each in clause])
             elif clause is not None:
                 written.set(name, self._constants(clause, scope))
-        own = [each for clause in written.iter_expressions() for each in own_nodes(clause)]
-        for aggregate in [each for each in own if isinstance(each, exp.AggFunc)]:
-            if aggregate.find(exp.Query) is not None:
-                aggregate.replace(self._constants(aggregate, scope))
+        for each in list(to_join(written)):
+            each.replace(self._constants(each, scope))
         return written
 
     def _constants(self, node: exp.Expr, scope: Scope) -> exp.Expr:
@@ -250,6 +249,7 @@ class _Splitter:
         written = with_queries(written, above)
         name = f"v{len(self.givens)}"
         given = StageValue(name, written, shape, self.columns_of(written, self.parts))
+        given = next((each for each in self.givens.values() if replace(each, name=name) == given), given)
         if shape is not Shape.TABLE and len(given.columns) != 1:
             raise SqlError(
                 "sql-subquery",
@@ -257,7 +257,7 @@ class _Splitter:
                 "select one column",
                 place_of(node),
             )
-        self.givens[name] = given
+        self.givens[given.name] = given
         return placeholder(given, node)
 
     def _private(self, node: exp.Expr, scope: Scope) -> QueryBlock:
@@ -297,9 +297,12 @@ class _Splitter:
 
     def _part(self, statement: exp.Expr, noisy: bool) -> str:
         """The name of a part; what stands in a query twice is released once."""
-        known = next((each.name for each in self.parts if each.statement == statement), None)
-        if known is not None:
-            return known
+        needs = tuple(self.givens[name] for name in givens_in(statement))
+        for each in self.parts:
+            if each.statement == statement or (
+                needs and each.needs == needs and are_one(each.statement, statement, needs, self.bind)
+            ):
+                return each.name
         if len(self.parts) >= MOST_PARTS:
             raise Refused(
                 "refused-parts",
@@ -307,7 +310,6 @@ class _Splitter:
                 "Ask several queries.",
                 place_of(statement),
             )
-        needs = tuple(self.givens[name] for name in givens_in(statement))
         self.parts.append(QueryPart(f"{self.prefix}{len(self.parts)}", statement, noisy, needs))
         return self.parts[-1].name
 

@@ -22,9 +22,10 @@ from sqlglot import exp
 
 from privsql.algebra.owners import is_unique, owner
 from privsql.algebra.relations import Relation, is_public, is_released
-from privsql.errors import SqlError
+from privsql.errors import Refused, SqlError
 from privsql.sql.bind.release import EXACT, PAIRED, SPREADS
 from privsql.sql.parse.places import place_of
+from privsql.sql.parse.refusals import refusal
 from privsql.sql.subqueries.correlation import (
     Correlation,
     IsColumn,
@@ -232,7 +233,7 @@ class SubqueryJoins:
     def is_joined(self, query: exp.Select, tied: Correlation) -> bool:
         """Whether a grouped subquery is to be joined; its rows are public, or of one unit."""
         if is_released(self.tables.relation(query)):
-            raise of_other_people(place_of(tied.select))
+            raise _of_many(tied)
         return True
 
     def _looked_up(self, tied: Correlation, value: exp.Expr) -> exp.Expr | None:
@@ -249,7 +250,7 @@ class SubqueryJoins:
         """Whether a subquery has one row at most for each value that it is tied by."""
         relation = self.tables.relation(query)
         if is_released(relation):
-            raise of_other_people(place_of(tied.select))
+            raise _of_many(tied)
         return is_unique(relation, keys)
 
     def _keys(self, tied: Correlation) -> list[Named]:
@@ -278,6 +279,11 @@ class SubqueryJoins:
             hidden = [exp.column(each.alias, quoted=True) for each in query.expressions]
             star.set("except_", [*(star.args.get("except_") or []), *hidden])
         return table
+
+
+def _of_many(tied: Correlation) -> Refused:
+    place = place_of(tied.select)
+    return of_other_people(place) if tied.is_outside else refusal("Exists", place)
 
 
 def listed(columns: Sequence[Named]) -> list[exp.Expr]:
