@@ -7,7 +7,7 @@ Everything that answering takes is held here: the source, the policy, the ledger
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ from privsql.algebra.relations import BoundQuery, Scan
 from privsql.answers.answer_file import AnswerFile
 from privsql.answers.stored import Kept, Shown, StoredAnswers
 from privsql.budget.ledger import Charge, Ledger, with_affordable_ways
-from privsql.budget.released import released
+from privsql.budget.released import released, released_later
 from privsql.engines.base import Engine
 from privsql.engines.duckdb.calculator import calculator
 from privsql.engines.duckdb.sandbox import sandbox
@@ -282,11 +282,19 @@ class Pipeline:
         if types is not None:
             calculator().check(plan.finishing, types)
 
-    def charged(self, listed: Sequence[Priced]) -> AbstractContextManager[list[Charge]]:
-        """Charge all of them or none, around everything that is run for them; a failure is recorded."""
+    def charged(
+        self, listed: Sequence[Priced], later: Collection[int] = ()
+    ) -> AbstractContextManager[list[Charge]]:
+        """Charge all of them or none, around everything that is run for them; a failure is recorded.
+
+        `later`: the places of those that read noisy values of others, and whose bounds are not known yet.
+        """
         for each in listed:
             self.check(each.plan)
-        bills = [(released(each.plan.measurements), each.stage.text) for each in listed]
+        bills = [
+            ((released_later if place in later else released)(each.plan.measurements), each.stage.text)
+            for place, each in enumerate(listed)
+        ]
         return self.ledger.running(bills, self.policy.neighbours, self.who(listed[0].stage))
 
     def who(self, stage: Stage) -> str:
