@@ -20,7 +20,8 @@ from privsql.planning.marginals.residual_plan import ResidualPlan
 from privsql.policy import Policy
 from privsql.policy.checks import analyst_of, epsilon_of
 from privsql.release.query_release import QueryRelease
-from privsql.release.releases import ReleaseRequest, StoredReleases
+from privsql.release.release_request import ReleaseRequest
+from privsql.release.releases import StoredReleases
 from privsql.release.synthesis import SynthesisRequest, synthesize
 from privsql.release.synthetic import Synthetic
 from privsql.request import Request, takes
@@ -32,6 +33,7 @@ from privsql.requests.limit_search import find_limits, suggest_limits
 from privsql.requests.pipeline import Pipeline
 from privsql.requests.range_search import find_ranges
 from privsql.requests.stage import Stage, check_flag
+from privsql.requests.told_for_free import answer_told, explain_told
 from privsql.results.composed_answer import AnyAnswer
 from privsql.results.notices import BoundingNotice
 from privsql.results.suggested_limits import SuggestedLimits
@@ -78,6 +80,9 @@ class Session:
             ['n']
         """
         pipeline = self._pipeline
+        told = answer_told(Stage.of(request), pipeline)
+        if told is not None:
+            return told
         with pipeline.snapshot():
             try:
                 # limits first: a search for ranges bounds units, too, and needs to know how
@@ -108,6 +113,9 @@ class Session:
             >>> session.plan(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5)).epsilon
             0.5
         """
+        told = explain_told(Stage.of(request), self._pipeline)
+        if told is not None:
+            return told
         try:
             return explain(Stage.of(request), self._pipeline)
         except SqlError as refusal:
@@ -117,6 +125,9 @@ class Session:
     @takes(Request)
     def query(self, request: Request) -> AnyAnswer:
         """Spend epsilon, and get a noisy answer. A repeated query returns the stored answer at no cost.
+
+        What follows from earlier answers or releases, at least as accurately, is free, too. Without epsilon
+        and within, nothing is spent: the answer is the best that follows from what was released before.
 
         Returns:
             The noisy answer, with intervals and a receipt.

@@ -722,11 +722,16 @@ MUTANTS = [
     Mutant("residuals: noise that does not cover the price", "planning/marginals/residual_measurement.py", "self.ratio > greatest_ratio(self.epsilon, self.delta) ** 2", "self.ratio > greatest_ratio(self.epsilon, self.delta)", ("residuals",)),
     Mutant("residuals: undeclared values counted nowhere else", "planning/marginals/plan_residuals.py", "both = found.type.kind is Kind.BOOLEAN and set(claim.values or ()) == {False, True}", "both = True", ("releases",)),
     Mutant("residuals: a release that is not charged", "release/releases.py", "bill = [Released(NOISE, plan.what, plan.measurement.event)]", "bill = []", ("releases",)),
+    Mutant("releases: a noisier one answers what is paid for", "release/releases.py", "return None if as_good and not is_as_good(asked, plan, answered.derived) else (answered, cells)", "return answered, cells", ("releases",)),
+    Mutant("releases: of another state of the data", "release/releases.py", "for each in self._kept.values() if each.version == version]", "for each in self._kept.values()]", ("releases",)),
+    Mutant("releases: rows of users as if all were counted", "release/releases.py", "if not release.plan.bounding", "if True", ("releases",)),
+    Mutant("releases: stored under another policy", "release/releases.py", "if _signature(plan) != entry.signature or noisy is None:", "if noisy is None:", ("releases",)),
+    Mutant("releases: of another ledger", "answers/release_file.py", "if row[1] == self._charge_of(row[0]) and digest_of(row) == written:", "if digest_of(row) == written:", ("releases",)),
     Mutant("MWEM: a score that one row changes twice", "planning/marginals/mwem_plan.py", "part / (2 * moves), part / moves)", "part / moves, part / moves)", ("releases",)),
     Mutant("residuals: conditions within a part of a range", "release/cell_conditions.py", "    return edge in cells.dividing_edges", "    return True", ("releases",)),
     Mutant("residuals: outer edges divide", "release/cell_conditions.py", "    return edge in cells.dividing_edges", "    return edge in cells.edges", ("releases",)),
     Mutant("residuals: undeclared texts are known", "release/cell_conditions.py", "    return all(isinstance(each, Literal) and", "    return any(isinstance(each, Literal) and", ("releases",)),
-    Mutant("residuals: intervals of what was shrunk", "release/answer_query.py", "unbiased[column] = _at(_summed(tables.unbiased(columns)", "unbiased[column] = _at(_summed(0 * tables.unbiased(columns)", ("releases",)),
+    Mutant("residuals: intervals of what was shrunk", "release/residual_tables.py", "tables, known = (self.shown(columns), self.unbiased(columns))", "tables, known = (self.shown(columns), 0 * self.unbiased(columns))", ("releases",)),
 ]  # fmt: skip
 
 

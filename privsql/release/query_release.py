@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
 
@@ -14,17 +13,22 @@ import pandas as pd
 from privsql.engines.duckdb.calculator import calculator
 from privsql.errors import ArgumentError, UnknownName, did_you_mean
 from privsql.planning.marginals.residual_plan import ResidualPlan
+from privsql.planning.plan import Plan, StoredSource
 from privsql.planning.precision.half_widths import check_level
 from privsql.privacy.marginals.residual_price import Columns
-from privsql.release.answer_query import ReleaseAnswer, answer, counted
+from privsql.release.answer_query import answer, counted
+from privsql.release.query_reader import QueryReader
 from privsql.release.residual_tables import ResidualTables
-from privsql.requests.pipeline import Pipeline, finished
-from privsql.requests.stage import Stage
+from privsql.requests.pipeline import finished
+from privsql.results.answer import Answer
+from privsql.tables import ShrunkTable
 
 
 @dataclass(frozen=True, eq=False)
 class QueryRelease:
     """Noisy marginals of one table, and everything that follows from them at no further cost.
+
+    It needs no session: it can be pickled, and read back elsewhere.
 
     Arguments:
         plan: what was measured, how noisy and at what price.
@@ -35,7 +39,7 @@ class QueryRelease:
 
     plan: ResidualPlan
     tables: ResidualTables
-    _pipeline: Pipeline = field(repr=False)
+    _reader: QueryReader = field(repr=False)
     when: str
     stored: bool = False
 
@@ -53,7 +57,7 @@ class QueryRelease:
         """How many columns a query may name."""
         return min(self.plan.workload.ways, len(self.columns))
 
-    def query(self, sql: str, dialect: str = "duckdb") -> ReleaseAnswer:
+    def query(self, sql: str, dialect: str = "duckdb") -> Answer:
         """Answer a counting query over the released columns, at no cost.
 
         Arguments:
@@ -67,15 +71,13 @@ class QueryRelease:
         Example:
             release.query("SELECT state, COUNT(*) AS n FROM people WHERE smoker GROUP BY state")
         """
-        stage = Stage(sql, Fraction(1), dialect=dialect)  # nothing is spent: this plan is never run
-        with self._pipeline.snapshot():
-            question = self._pipeline.read(stage)
-            what = counted(question, self.plan.table)
-            planned = self._pipeline.plan(stage, question).plan
-        evaluate = calculator().evaluate
-        plan, shown, unbiased = answer(self.plan, self.tables, planned, what, evaluate, self.when)
-        told = finished((plan, shown))
-        return ReleaseAnswer(told.arrays, plan, unbiased, told.cells, stored=True)
+        return finished(self.answer(self._reader.plan(sql, dialect)))
+
+    def answer(self, planned: Plan) -> tuple[Plan, ShrunkTable]:
+        """How the release answers a planned query. Raises Refused where it does not follow."""
+        what = counted(planned.query, self.plan.table)
+        source = StoredSource(self.plan.what, self.plan.epsilon, self.plan.delta, self.when, 1)
+        return answer([(self.plan, self.tables)], planned, what, calculator().evaluate, source)
 
     def df(self, columns: Sequence[str] | None = None, level: float = 0.95) -> pd.DataFrame:
         """One marginal as a table: a row for each combination of cells, with n, n_low and n_high.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +11,8 @@ import numpy as np
 from privsql.planning.marginals.residual_measurement import ResidualMeasurement
 from privsql.privacy.marginals.residual_price import Columns
 from privsql.privacy.marginals.residual_variances import parts_of
+from privsql.release.answer_query import Estimates, KeyCells
+from privsql.release.cell_conditions import Mask
 from privsql.release.shrinkage import (
     Floats,
     centred,
@@ -78,6 +80,25 @@ class ResidualTables:
         if columns not in self.noisy:
             return start
         return shrunk(start, self.residual(columns), float(self.measurement.variances[columns]))
+
+    def estimates(self, columns: Columns, mask: Mask, cells: Sequence[KeyCells]) -> Estimates:
+        """The rows in some cells of the keys that meet the mask; equally many cells have equal noise."""
+        found = np.zeros((3, len(cells)))
+        tables, known = (self.shown(columns), self.unbiased(columns)), dict[bytes, float]()
+        for row, chosen in enumerate(cells):
+            index = tuple(
+                slice(chosen[axis], chosen[axis] + 1) if axis in chosen else slice(None)
+                for axis in range(mask.ndim)
+            )
+            part = mask[index]
+            found[:2, row] = [float(table[index][part].sum()) for table in tables]
+            sign = part.tobytes()
+            if sign not in known:
+                wanted = np.zeros(mask.shape)
+                wanted[index] = part
+                known[sign] = self.variance_of(columns, wanted)
+            found[2, row] = known[sign]
+        return Estimates(*found)
 
     def variance_of(self, columns: Columns, wanted: Floats) -> float:
         """The variance of the sum of `wanted` times the cells of the unbiased marginal."""

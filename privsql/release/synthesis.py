@@ -26,7 +26,8 @@ from privsql.privacy.marginals.residual_price import Columns
 from privsql.release.dense_fit import MOST_DENSE, Dense, Groups, fitted_table, grouped
 from privsql.release.multiplicative_weights import learned
 from privsql.release.query_release import QueryRelease
-from privsql.release.releases import ReleaseRequest, StoredReleases
+from privsql.release.release_request import ReleaseRequest
+from privsql.release.releases import StoredReleases
 from privsql.release.row_edits import corrected
 from privsql.release.shrinkage import Floats, onto_total
 from privsql.release.synthetic import Line, Synthetic

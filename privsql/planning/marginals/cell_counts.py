@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Protocol
 
 from privsql.algebra.exact import Dialect, Statement
 from privsql.neighbours import Neighbours
@@ -13,6 +14,22 @@ from privsql.planning.marginals.workload import Marginals
 from privsql.privacy.marginals.residual_price import Columns
 
 COUNT = "count_0"  # the measured column of the statement
+
+
+class PartPlan(Protocol):
+    """What answering a query from one part of a release takes to know of it."""
+
+    @property
+    def columns(self) -> tuple[ColumnCells, ...]: ...
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def ways(self) -> int: ...
+    @property
+    def bounding(self) -> tuple[Bounding, ...]: ...
+    def covers(self, columns: Columns) -> bool:
+        """Whether counts of these columns together follow from this part."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +70,10 @@ class CellCounts:
     def sets(self) -> list[Columns]:
         """The marginals of the workload."""
         return self.workload.sets()
+
+    def covers(self, columns: Columns) -> bool:
+        """Whether some marginal of the workload has all of these columns."""
+        return any(set(columns) <= set(each) for each in self.sets)
 
     @property
     def neighbours(self) -> str:
