@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from privsql.connecting import connect
     from privsql.mechanisms import rows_needed
     from privsql.planning.composed_plan import AnyPlan as Plan
+    from privsql.planning.marginals.range_workload import prefixes, ranges
     from privsql.planning.marginals.workload import marginals
     from privsql.release.query_release import QueryRelease
     from privsql.release.synthetic import Synthetic
@@ -59,6 +60,8 @@ __all__ = [
     "connect",
     "marginals",
     "mechanisms",
+    "prefixes",
+    "ranges",
     "rows_needed",
     "teaching",
     "theory",
@@ -72,6 +75,8 @@ _LATER = {
     "connect": ("privsql.connecting", "connect"),
     "rows_needed": ("privsql.mechanisms", "rows_needed"),
     "marginals": ("privsql.planning.marginals.workload", "marginals"),
+    "prefixes": ("privsql.planning.marginals.range_workload", "prefixes"),
+    "ranges": ("privsql.planning.marginals.range_workload", "ranges"),
     "QueryRelease": ("privsql.release.query_release", "QueryRelease"),
     "Synthetic": ("privsql.release.synthetic", "Synthetic"),
 }

@@ -16,10 +16,9 @@ from privsql.engines.base import Engine
 from privsql.errors import ArgumentError, SqlError, no_more_arguments
 from privsql.noise.randomness import Randomness, SystemRandomness
 from privsql.planning.composed_plan import AnyPlan
-from privsql.planning.marginals.residual_plan import ResidualPlan
 from privsql.policy import Policy
 from privsql.policy.checks import analyst_of, epsilon_of
-from privsql.release.query_release import QueryRelease
+from privsql.release.query_release import QueryRelease, ReleasedPlan
 from privsql.release.release_request import ReleaseRequest
 from privsql.release.releases import StoredReleases
 from privsql.release.synthesis import SynthesisRequest, synthesize
@@ -240,7 +239,7 @@ class Session:
         return self._releases.release(request)
 
     @takes(ReleaseRequest)
-    def explain_release(self, request: ReleaseRequest) -> ResidualPlan:
+    def explain_release(self, request: ReleaseRequest) -> ReleasedPlan:
         """Show what release() would do, with the error of every marginal. Spends nothing.
 
         Returns:

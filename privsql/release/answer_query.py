@@ -17,6 +17,7 @@ from privsql.analysis.keys import Evaluate
 from privsql.errors import Refused
 from privsql.planning.aggregates.sums import Linear
 from privsql.planning.marginals.cell_counts import PartPlan
+from privsql.planning.marginals.column_cells import ColumnCells
 from privsql.planning.plan import Derived, Plan, StoredSource
 from privsql.privacy.accuracy import GaussianLaw
 from privsql.privacy.marginals.residual_price import Columns
@@ -144,7 +145,7 @@ def _of_part(
     places = _places(asked, plan, what, cells)
     found: dict[str, Estimates] = {}
     for name, conditions in what.conditions.items():
-        mask = _mask(asked, columns, conditions, evaluate)
+        mask = cells_meeting(asked.columns, columns, conditions, evaluate)
         how = plan.estimates[name]
         assert isinstance(how, Linear)
         (column, _), *_ = how.terms
@@ -210,21 +211,21 @@ def _places(asked: PartPlan, plan: Plan, what: Counted, cells: Integers) -> list
     return found
 
 
-def _mask(asked: PartPlan, columns: Columns, conditions: Sequence[Expression], evaluate: Evaluate) -> Mask:
-    """Which combinations of cells of these columns meet all conditions."""
-    shape = [asked.columns[each].size for each in columns]
-    mask = np.ones(shape, dtype=np.bool_)
+def cells_meeting(
+    cells: Sequence[ColumnCells], columns: Sequence[int], conditions: Sequence[Expression], evaluate: Evaluate
+) -> Mask:
+    """Which combinations of cells of these columns meet all conditions, an axis a column."""
+    names = [each.column.name for each in cells]
+    mask = np.ones([cells[each].size for each in columns], dtype=np.bool_)
     for condition in conditions:
         named = set(read_columns([condition]))
-        some = {asked.names[each]: asked.columns[each] for each in columns if asked.names[each] in named}
+        some = {names[each]: cells[each] for each in columns if names[each] in named}
         if not some:
             ((met,),) = evaluate([condition], {})
             mask &= met is True
             continue
         found = condition_mask(condition, some, evaluate)
-        mask &= found.reshape(
-            [asked.columns[each].size if asked.names[each] in some else 1 for each in columns]
-        )
+        mask &= found.reshape([cells[each].size if names[each] in some else 1 for each in columns])
     return mask
 
 

@@ -5,30 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from privsql.answers.derivation import is_as_good
-from privsql.answers.release_file import Entry, NoisyArrays, ReleaseFile
+from privsql.answers.release_file import Entry, ReleaseFile
 from privsql.answers.stored import Shown
 from privsql.budget.ledger import Charge
 from privsql.budget.released import Released
-from privsql.engines.duckdb.calculator import calculator
-from privsql.equivalence.written import digest
 from privsql.errors import BudgetError, PrivsqlError, Refused
 from privsql.noise.marginals.mwem_rounds import Estimate, Measured, mwem_rounds
-from privsql.noise.marginals.residual_noise import NoisyResiduals, release_residuals
+from privsql.noise.marginals.strategy_noise import release_part
 from privsql.planning.marginals.mwem_plan import MwemPlan
-from privsql.planning.marginals.plan_residuals import ResidualTask, plan_mwem, plan_residuals
+from privsql.planning.marginals.plan_residuals import plan_mwem
 from privsql.planning.marginals.residual_measurement import NOISE
-from privsql.planning.marginals.residual_plan import ResidualPlan
+from privsql.planning.marginals.workload import Marginals
 from privsql.planning.plan import Plan
-from privsql.planning.public_look import PublicLook
-from privsql.privacy.marginals.residual_price import Columns
 from privsql.privacy.weighted_sums import variance
+from privsql.release.noisy_parts import (
+    arrays_of,
+    event_of,
+    part_with,
+    parts_of_arrays,
+    parts_of_plan,
+    signature_of,
+)
+from privsql.release.plan_release import plan_release, task_of
 from privsql.release.query_reader import QueryReader
-from privsql.release.query_release import QueryRelease
+from privsql.release.query_release import NoisyPart, QueryRelease, ReleasedPlan
 from privsql.release.release_request import ReleaseRequest
-from privsql.release.residual_tables import ResidualTables
 from privsql.requests.pipeline import Outcome, Pipeline
 
 
@@ -97,13 +99,14 @@ class StoredReleases:
 
     def _read(self, entry: Entry) -> QueryRelease | None:
         """The release planned again, with its noisy numbers; None if it means something else now."""
-        plan = self._planned(ReleaseRequest.of_json(entry.asked))
-        noisy = residuals_of(plan, entry.noisy)
-        if _signature(plan) != entry.signature or noisy is None:
+        request = ReleaseRequest.of_json(entry.asked)
+        plan = self._planned(request)
+        parts = parts_of_arrays(parts_of_plan(plan), entry.noisy)
+        if signature_of(plan) != entry.signature or parts is None:
             return None
-        return self._release(plan, noisy, entry.when)
+        return self._release(plan, parts, request, entry.when)
 
-    def explain(self, request: ReleaseRequest) -> ResidualPlan:
+    def explain(self, request: ReleaseRequest) -> ReleasedPlan:
         """What a release would do, what errors to expect, and whether the budget allows it. Reads no data."""
         with self._pipeline.snapshot():
             plan = self._planned(request)
@@ -112,7 +115,7 @@ class StoredReleases:
             why = ""
             try:
                 if not stored:
-                    self._pipeline.ledger.expect([[plan.measurement.event]], self._pipeline.analyst)
+                    self._pipeline.ledger.expect([[event_of(plan)]], self._pipeline.analyst)
             except BudgetError as refusal:
                 why = refusal.message
             return replace(plan, stored=stored, refusal=why)
@@ -127,7 +130,7 @@ class StoredReleases:
             stored = self._kept.get(key)
             if stored is not None:
                 return stored.release.again()
-            bill = [Released(NOISE, plan.what, plan.measurement.event)]
+            bill = [Released(NOISE, plan.what, event_of(plan))]
             return self._paid(plan, bill, lambda charge: self._measured(plan, request, charge))
 
     def mwem(
@@ -151,7 +154,7 @@ class StoredReleases:
             return self._planned_mwem(request, rounds)
 
     def _paid(
-        self, plan: ResidualPlan | MwemPlan, bill: Sequence[Released], work: Callable[[Charge], Outcome]
+        self, plan: ReleasedPlan | MwemPlan, bill: Sequence[Released], work: Callable[[Charge], Outcome]
     ) -> Outcome:
         """Charge a plan, and do what was charged; a failure is recorded."""
         pipeline = self._pipeline
@@ -161,83 +164,46 @@ class StoredReleases:
         with pipeline.ledger.running(named, pipeline.policy.neighbours, pipeline.analyst) as (charge,):
             return pipeline.after_charge(charge, lambda: work(charge))
 
-    def _planned(self, request: ReleaseRequest) -> ResidualPlan:
-        plan = plan_residuals(self._task(request))
-        return replace(plan, rho=self._pipeline.ledger.rho([plan.measurement.event]))
+    def _planned(self, request: ReleaseRequest) -> ReleasedPlan:
+        plan = plan_release(request, self._pipeline)
+        return replace(plan, rho=self._pipeline.ledger.rho([event_of(plan)]))
 
     def _planned_mwem(self, request: ReleaseRequest, rounds: int) -> MwemPlan:
-        plan = plan_mwem(self._task(request), rounds)
+        (workload,) = request.listed
+        assert request.table is not None and isinstance(workload, Marginals)
+        plan = plan_mwem(task_of(request, request.table, self._pipeline), workload, rounds)
         rho = self._pipeline.ledger.rho([event for _, event in plan.measurement.events])
         return replace(plan, rho=rho)
 
-    def _task(self, request: ReleaseRequest) -> ResidualTask:
-        pipeline, offer = self._pipeline, request.offer()
-        scan = pipeline.scan(request.table)
-        table = pipeline.schema.table(scan.table)
-        declared = pipeline.policy.table(scan.table)
-        columns = () if table is None else table.columns
-        enumerated = [
-            each.name
-            for each in columns
-            if each.labels is not None and declared.column(each.name).values is None
-        ]
-        engine = pipeline.engine
-        return ResidualTask(
-            scan,
-            request.workload,
-            pipeline.policy.neighbours,
-            offer,
-            enumerated,
-            calculator().evaluate,
-            PublicLook(engine.read_public, engine.dialect),
-            engine.dialect,
-        )
-
-    def _key(self, plan: ResidualPlan) -> tuple[str, str | None]:
+    def _key(self, plan: ReleasedPlan) -> tuple[str, str | None]:
         """What makes a release the same: what is counted, in which state of the data, and the noise."""
-        return _signature(plan), self._pipeline.version()
+        return signature_of(plan), self._pipeline.version()
 
-    def _measured(self, plan: ResidualPlan, request: ReleaseRequest, charge: Charge) -> QueryRelease:
+    def _measured(self, plan: ReleasedPlan, request: ReleaseRequest, charge: Charge) -> QueryRelease:
         pipeline = self._pipeline
         version = pipeline.version()
         exact = pipeline.engine.run(plan.sql, plan.keys)
-        noisy = release_residuals(plan, exact, pipeline.randomness)
-        release = self._release(plan, noisy, charge.when)
+        listed = parts_of_plan(plan)
+        parts = tuple(part_with(each, release_part(each, exact, pipeline.randomness)) for each in listed)
+        release = self._release(plan, parts, request, charge.when)
 
         def entry(version: str) -> Entry:
-            asked, arrays = request.to_json(), {_name(each): array for each, array in noisy.items()}
-            return Entry(charge.number, plan.what, charge.when, version, asked, _signature(plan), arrays)
+            asked, signature = request.to_json(), signature_of(plan)
+            return Entry(
+                charge.number, plan.what, charge.when, version, asked, signature, arrays_of(release.parts)
+            )
 
         # here, so that Ctrl-C while the time is padded does not lose what was charged
-        kept = self._kept[_signature(plan), version] = KeptRelease(release, version, entry)
+        kept = self._kept[signature_of(plan), version] = KeptRelease(release, version, entry)
         self._unwritten[charge.number] = kept
         return release
 
-    def _release(self, plan: ResidualPlan, noisy: NoisyResiduals, when: str) -> QueryRelease:
+    def _release(
+        self, plan: ReleasedPlan, parts: tuple[NoisyPart, ...], request: ReleaseRequest, when: str
+    ) -> QueryRelease:
         pipeline = self._pipeline
         reader = QueryReader(pipeline.schema, pipeline.policy, pipeline.engine.dialect)
-        return QueryRelease(plan, ResidualTables(plan.measurement, noisy), reader, when)
-
-
-def _signature(plan: ResidualPlan) -> str:
-    """What tells a release from others, whatever the state of the data."""
-    noise = plan.measurement.epsilon, plan.measurement.delta, plan.measurement.by
-    return digest(repr((plan.sql, plan.columns, noise, plan.sets)))
-
-
-def _name(columns: Columns) -> str:
-    return ",".join(map(str, columns))
-
-
-def residuals_of(plan: ResidualPlan, noisy: NoisyArrays) -> NoisyResiduals | None:
-    """The noisy residuals of a plan; None where these are not as many whole numbers as it measures."""
-    found = {each: noisy[_name(each)] for each in plan.residuals if _name(each) in noisy}
-    sizes = plan.measurement.sizes
-    fits = len(found) == len(noisy) == len(plan.residuals) and all(
-        array.dtype == np.int64 and array.shape == tuple(sizes[each] for each in columns)
-        for columns, array in found.items()
-    )
-    return found if fits else None
+        return QueryRelease(plan, parts, reader, when, tuple(request.texts), request.dialect)
 
 
 def _followed(release: QueryRelease, asked: Plan, plan: Plan, as_good: bool) -> Shown | None:

@@ -81,6 +81,13 @@ class ResidualTables:
             return start
         return shrunk(start, self.residual(columns), float(self.measurement.variances[columns]))
 
+    def whole(self, columns: Columns) -> Estimates:
+        """Every combination of cells of some columns, flat; all have equal noise."""
+        shown, unbiased = self.shown(columns).reshape(-1), self.unbiased(columns).reshape(-1)
+        one = np.zeros(self._shape(columns))
+        one[(0,) * one.ndim] = 1.0
+        return Estimates(shown, unbiased, np.full(shown.size, self.variance_of(columns, one)))
+
     def estimates(self, columns: Columns, mask: Mask, cells: Sequence[KeyCells]) -> Estimates:
         """The rows in some cells of the keys that meet the mask; equally many cells have equal noise."""
         found = np.zeros((3, len(cells)))
@@ -102,13 +109,18 @@ class ResidualTables:
 
     def variance_of(self, columns: Columns, wanted: Floats) -> float:
         """The variance of the sum of `wanted` times the cells of the unbiased marginal."""
-        variance = 0.0
-        for part in parts_of(columns):
-            if part in self.noisy:
-                axes = tuple(place for place, each in enumerate(columns) if each not in part)
-                others = math.prod(self.measurement.sizes[each] for each in columns if each not in part)
-                along = centred(wanted.sum(axis=axes) / others)
-                # rounding adds at most 1/12 to the variance of the whole residual
-                rounding = 1 / 12 / self.measurement.cells(part) ** 2
-                variance += (float(self.measurement.variances[part]) + rounding) * float((along**2).sum())
-        return variance
+        return variance_of_sum(self.measurement, columns, wanted)
+
+
+def variance_of_sum(measurement: ResidualMeasurement, columns: Columns, wanted: Floats) -> float:
+    """The variance of the sum of `wanted` times the cells of the unbiased marginal."""
+    variance = 0.0
+    for part in parts_of(columns):
+        if part in measurement.variances:
+            axes = tuple(place for place, each in enumerate(columns) if each not in part)
+            others = math.prod(measurement.sizes[each] for each in columns if each not in part)
+            along = centred(wanted.sum(axis=axes) / others)
+            # rounding adds at most 1/12 to the variance of the whole residual
+            rounding = 1 / 12 / measurement.cells(part) ** 2
+            variance += (float(measurement.variances[part]) + rounding) * float((along**2).sum())
+    return variance

@@ -126,16 +126,18 @@ def _maxent(wanted: ReleaseRequest, releases: StoredReleases) -> Model:
     before = releases.explain(wanted)
     _refuse_large(before.columns)
     release = releases.release(wanted)
-    groups = grouped(release.plan.measurement.sizes, release.ways + 1)
-    shown = {each: release.tables.shown(each) for each in release.plan.sets}
+    plan = release.plan
+    assert isinstance(plan, ResidualPlan), "marginals alone were asked for"
+    groups = grouped(plan.measurement.sizes, release.ways + 1)
+    shown = {each: release.tables.shown(each) for each in plan.sets}
     margins = [release.tables.shown((each,)) for each in range(len(release.columns))]
     sources = [
-        (columns, release.tables.shown(columns), release.plan.error_of(columns).deviation)
+        (columns, release.tables.shown(columns), plan.error_of(columns).deviation)
         for size in range(1, release.ways + 1)
         for columns in combinations(range(len(release.columns)), size)
     ]
     table = fitted_table(groups, shown, margins)
-    return Model(release.plan, groups, table, release.rows, sources, release)
+    return Model(plan, groups, table, release.rows, sources, release)
 
 
 def _mwem(wanted: ReleaseRequest, rounds: int, releases: StoredReleases) -> Model:

@@ -34,16 +34,18 @@ class PartPlan(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class CellCounts:
-    """What is counted, before anything is said of noise. `why`: how many rows a unit has."""
+    """What is counted, before anything is said of noise. `why`: how many rows a unit has. `first`: the
+    place of the first column in the statement, which several plans may share.
+    """
 
     table: str
-    workload: Marginals
     columns: tuple[ColumnCells, ...]
     statement: Statement = field(repr=False)
     relation_of_neighbours: Neighbours
     dialect: Dialect = field(compare=False, repr=False)
     why: str
     bounding: tuple[Bounding, ...] = ()
+    first: int = 0
     rho: float | None = field(default=None, compare=False)
     refusal: str = field(default="", compare=False)  # why the budget does not allow it now
     stored: bool = field(default=False, compare=False)
@@ -55,11 +57,27 @@ class CellCounts:
 
     @property
     def keys(self) -> list[str]:
-        return [key_of(place) for place in range(len(self.columns))]
+        return [key_of(self.first + place) for place in range(len(self.columns))]
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(each.column.name for each in self.columns)
+
+    @property
+    def neighbours(self) -> str:
+        return self.relation_of_neighbours.value
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What contribution bounding may drop."""
+        return tuple(sentence for each in self.bounding for sentence in each.sentences)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarginalCounts(CellCounts):
+    """The counts of a workload of marginals."""
+
+    workload: Marginals
 
     @property
     def ways(self) -> int:
@@ -74,15 +92,6 @@ class CellCounts:
     def covers(self, columns: Columns) -> bool:
         """Whether some marginal of the workload has all of these columns."""
         return any(set(columns) <= set(each) for each in self.sets)
-
-    @property
-    def neighbours(self) -> str:
-        return self.relation_of_neighbours.value
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What contribution bounding may drop."""
-        return tuple(sentence for each in self.bounding for sentence in each.sentences)
 
 
 def key_of(place: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privsql.planning.marginals.cell_counts import CellCounts
+from privsql.planning.marginals.cell_counts import MarginalCounts
 from privsql.planning.measurements.noised import LARGEST_SCALE, Mechanism, too_noisy
 from privsql.privacy.events import Choice, Laplace
 from privsql.privacy.marginals.residual_price import Neighbouring
@@ -62,7 +62,7 @@ def measure_mwem(by: Neighbouring, rounds: int, epsilon: Fraction) -> MwemMeasur
 
 
 @dataclass(frozen=True, kw_only=True)
-class MwemPlan(CellCounts):
+class MwemPlan(MarginalCounts):
     """Everything that MWEM will do, from the workload, the schema and the policy alone."""
 
     measurement: MwemMeasurement
