@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from privsql.planning.marginals.range_workload import prefixes, ranges
     from privsql.planning.marginals.workload import marginals
     from privsql.release.query_release import QueryRelease
-    from privsql.release.synthetic import Synthetic
+    from privsql.release.rows.synthetic import Synthetic
     from privsql.results.composed_answer import AnyAnswer as Answer
     from privsql.session import Session
 
@@ -78,7 +78,7 @@ _LATER = {
     "prefixes": ("privsql.planning.marginals.range_workload", "prefixes"),
     "ranges": ("privsql.planning.marginals.range_workload", "ranges"),
     "QueryRelease": ("privsql.release.query_release", "QueryRelease"),
-    "Synthetic": ("privsql.release.synthetic", "Synthetic"),
+    "Synthetic": ("privsql.release.rows.synthetic", "Synthetic"),
 }
 
 

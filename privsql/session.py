@@ -21,8 +21,8 @@ from privsql.policy.checks import analyst_of, epsilon_of
 from privsql.release.query_release import QueryRelease, ReleasedPlan
 from privsql.release.release_request import ReleaseRequest
 from privsql.release.releases import StoredReleases
-from privsql.release.synthesis import SynthesisRequest, synthesize
-from privsql.release.synthetic import Synthetic
+from privsql.release.rows.synthesis import SynthesisRequest, synthesize
+from privsql.release.rows.synthetic import Synthetic
 from privsql.request import Request, takes
 from privsql.requests.auditing import AuditRequest, audit_plan, refuse_own_tables
 from privsql.requests.batches import answer_batch, stages_of

@@ -40,7 +40,7 @@ NoisyArrays = Mapping[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Entry:
+class ReleaseEntry:
     """A release as it is stored. `asked`: the arguments of the call, as JSON. `signature`: of its plan."""
 
     number: int
@@ -59,7 +59,7 @@ class ReleaseFile:
         self._path, self._charge_of = file_beside(ledger), charge_of
         self._seen = 0  # the last row that was read
 
-    def newer(self) -> Iterator[Entry]:
+    def newer(self) -> Iterator[ReleaseEntry]:
         """Releases written since the last call, by any session, that belong to the ledger."""
         if not self._path.exists():
             return
@@ -76,9 +76,11 @@ class ReleaseFile:
             with contextlib.suppress(Exception):
                 if row[1] == self._charge_of(row[0]) and digest_of(row) == written:
                     number, _, what, when, version, asked, signature, noisy = row
-                    yield Entry(number, what, when, version, json.loads(asked), signature, _unpacked(noisy))
+                    yield ReleaseEntry(
+                        number, what, when, version, json.loads(asked), signature, _unpacked(noisy)
+                    )
 
-    def keep(self, entry: Entry) -> None:
+    def keep(self, entry: ReleaseEntry) -> None:
         """Write a release to disk. If that fails, it is still valid and paid for."""
         try:
             row = (

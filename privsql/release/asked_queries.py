@@ -20,7 +20,7 @@ from privsql.planning.marginals.column_cells import MOST_VALUES, ColumnCells
 from privsql.planning.marginals.plan_residuals import ResidualTask, cells_of
 from privsql.planning.marginals.range_workload import Ranges
 from privsql.planning.marginals.strategy_plan import CountingQueries
-from privsql.privacy.marginals.strategies import MOST_KINDS, Queries
+from privsql.privacy.marginals.strategies import MOST_KINDS, KindQueries
 from privsql.release.answer_query import Counted, cells_meeting
 from privsql.release.cell_conditions import read_columns
 from privsql.types import NUMBERS, Kind
@@ -60,7 +60,7 @@ class AskedQueries:
             return None
         order = np.argsort(np.argsort(first))
         kinds = listed[:, np.sort(first)].astype(np.float64)
-        queries = Queries(kinds.T @ kinds, len(rows), kinds, ordered=len(own) == 1)
+        queries = KindQueries(kinds.T @ kinds, len(rows), kinds, ordered=len(own) == 1)
         return CountingQueries(what, own, order[kind_of.reshape(-1)].astype(np.int64), queries)
 
     def masks(self, each: Counted, columns: Sequence[ColumnCells]) -> Iterator[Any]:
@@ -111,7 +111,7 @@ def range_queries(asked: Ranges, task: ResidualTask) -> CountingQueries:
     gram[:parts, :parts] = parts - high if asked.prefixes else (low + 1) * (parts - high)
     many = (parts if asked.prefixes else parts * (parts + 1) // 2) + kinds - parts
     what = f"all {'prefixes' if asked.prefixes else 'ranges'} of {name}"
-    return CountingQueries(what, (cells,), np.arange(kinds), Queries(gram, many, None, ordered=True))
+    return CountingQueries(what, (cells,), np.arange(kinds), KindQueries(gram, many, None, ordered=True))
 
 
 # -- where conditions cut a column ---------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from privsql.answers.derivation import is_as_good
-from privsql.answers.release_file import Entry, ReleaseFile
+from privsql.answers.release_file import ReleaseEntry, ReleaseFile
 from privsql.answers.stored import Shown
 from privsql.budget.ledger import Charge
 from privsql.budget.released import Released
@@ -40,7 +40,7 @@ class KeptRelease:
 
     release: QueryRelease
     version: str | None
-    entry: Callable[[str], Entry] | None = None
+    entry: Callable[[str], ReleaseEntry] | None = None
 
 
 class StoredReleases:
@@ -97,7 +97,7 @@ class StoredReleases:
                 if release is not None:
                     self._kept[key] = KeptRelease(release, entry.version)
 
-    def _read(self, entry: Entry) -> QueryRelease | None:
+    def _read(self, entry: ReleaseEntry) -> QueryRelease | None:
         """The release planned again, with its noisy numbers; None if it means something else now."""
         request = ReleaseRequest.of_json(entry.asked)
         plan = self._planned(request)
@@ -187,9 +187,9 @@ class StoredReleases:
         parts = tuple(part_with(each, release_part(each, exact, pipeline.randomness)) for each in listed)
         release = self._release(plan, parts, request, charge.when)
 
-        def entry(version: str) -> Entry:
+        def entry(version: str) -> ReleaseEntry:
             asked, signature = request.to_json(), signature_of(plan)
-            return Entry(
+            return ReleaseEntry(
                 charge.number, plan.what, charge.when, version, asked, signature, arrays_of(release.parts)
             )
 

@@ -17,7 +17,7 @@ from privsql.planning.marginals.strategy_measurement import StrategyMeasurement,
 from privsql.planning.marginals.strategy_plan import CountingQueries, StrategyPlan
 from privsql.privacy.gaussian import greatest_ratio
 from privsql.privacy.marginals.residual_price import Neighbouring
-from privsql.privacy.marginals.strategies import Queries, best_strategy, fit_of, predicted_variance
+from privsql.privacy.marginals.strategies import KindQueries, best_strategy, fit_of, predicted_variance
 from privsql.privacy.marginals.strategy_price import strategy_change
 from privsql.release.strategy_tables import StrategyTables
 from privsql.tables import ExactTable
@@ -36,13 +36,13 @@ def ranges_of(kinds):
         for last in range(first, kinds)
     ]
     listed = np.array(rows)
-    return Queries(listed.T @ listed, len(rows), listed, ordered=True)
+    return KindQueries(listed.T @ listed, len(rows), listed, ordered=True)
 
 
 def overlapping():
     """Three queries over six kinds of rows, which tell not all of them apart."""
     listed = np.array([[1, 1, 0, 0, 1, 0], [0, 1, 1, 0, 0, 0], [1, 1, 1, 1, 0, 0]], dtype=float)
-    return Queries(listed.T @ listed, 3, listed)
+    return KindQueries(listed.T @ listed, 3, listed)
 
 
 def all_units(kinds, most):
@@ -114,7 +114,7 @@ def test_predicted_variances_are_those_of_least_squares():
 
 def test_a_histogram_is_measured_cell_by_cell():
     """Nothing is better for disjoint counts than each by itself, at the price of one."""
-    _, tried = best_strategy(Queries(np.eye(8), 8), ADDED)
+    _, tried = best_strategy(KindQueries(np.eye(8), 8), ADDED)
     assert tried[0][1] == pytest.approx(1.0, rel=1e-5)
 
 
@@ -124,7 +124,7 @@ def test_prefixes_are_measured_about_as_well_as_can_be():
     places = np.arange(32)
     gram = 32.0 - np.maximum.outer(places, places)
     bound = np.sqrt(np.linalg.eigvalsh(gram)).sum() ** 2 / 32 / 32
-    _, tried = best_strategy(Queries(gram, 32, None, ordered=True), ADDED)
+    _, tried = best_strategy(KindQueries(gram, 32, None, ordered=True), ADDED)
     assert bound <= tried[0][1] <= 1.1 * bound
 
 
@@ -132,7 +132,7 @@ def test_what_was_not_measured_has_no_finite_variance():
     fit = fit_of(np.array([[1, 1, 0], [0, 0, 1]]), 1.0, total_is_public=False)
     assert fit.variance(np.array([1.0, 1.0, 0.0])) == pytest.approx(1.0)
     assert fit.variance(np.array([1.0, 0.0, 0.0])) == np.inf
-    assert predicted_variance(Queries(np.eye(3), 3), np.array([[1, 1, 0], [0, 0, 1]]), ADDED) == np.inf
+    assert predicted_variance(KindQueries(np.eye(3), 3), np.array([[1, 1, 0], [0, 0, 1]]), ADDED) == np.inf
 
 
 def test_a_public_number_of_rows_is_as_good_as_exact():

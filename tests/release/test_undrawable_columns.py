@@ -11,7 +11,7 @@ import pytest
 
 import privsql
 from privsql.release import synthesis
-from privsql.release.synthetic_rows import _whole_within
+from privsql.release.rows.synthetic_rows import _whole_within
 from tests.release.people import connect, people
 
 DECLARED = {

@@ -72,6 +72,17 @@ class CellCounts:
         """What contribution bounding may drop."""
         return tuple(sentence for each in self.bounding for sentence in each.sentences)
 
+    def facts(self) -> dict[str, object]:
+        """What is said of every plan, as JSON."""
+        return {
+            "sql": self.sql,
+            "table": self.table,
+            "neighbours": self.neighbours,
+            "rho": self.rho,
+            "why": self.why,
+            "warnings": list(self.warnings),
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class MarginalCounts(CellCounts):

@@ -60,17 +60,12 @@ class JointPlan(CellCounts):
     def to_dict(self) -> dict[str, object]:
         """The plan as JSON."""
         return {
-            "sql": self.sql,
-            "table": self.table,
+            **self.facts(),
             "parts": [each.to_dict() for each in self.parts],
             "mechanism": NOISE,
             "ratio": float(self.ratio),
-            "neighbours": self.neighbours,
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "rho": self.rho,
-            "why": self.why,
-            "warnings": list(self.warnings),
         }
 
     def __str__(self) -> str:

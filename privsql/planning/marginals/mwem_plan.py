@@ -81,15 +81,10 @@ class MwemPlan(MarginalCounts):
     def to_dict(self) -> dict[str, object]:
         """The plan as JSON."""
         return {
-            "sql": self.sql,
-            "table": self.table,
+            **self.facts(),
             "ways": self.ways,
             "rounds": self.measurement.rounds,
             "mechanisms": [name for name, _ in self.measurement.events],
-            "neighbours": self.neighbours,
             "epsilon": self.epsilon,
             "delta": 0.0,
-            "rho": self.rho,
-            "why": self.why,
-            "warnings": list(self.warnings),
         }

@@ -80,19 +80,14 @@ class ResidualPlan(MarginalCounts):
     def to_dict(self) -> dict[str, object]:
         """The plan as JSON."""
         return {
-            "sql": self.sql,
-            "table": self.table,
+            **self.facts(),
             "columns": {each.column.name: [_text(label) for label in each.labels] for each in self.columns},
             "ways": self.ways,
             "residuals": len(self.residuals),
             "mechanism": NOISE,
             "ratio": float(self.measurement.ratio),
-            "neighbours": self.neighbours,
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "rho": self.rho,
-            "why": self.why,
-            "warnings": list(self.warnings),
             "predicted_errors": [
                 {"columns": list(each.columns), "cells": each.cells, "deviation": each.deviation}
                 for each in self.errors

@@ -31,14 +31,14 @@ class StrategyMeasurement:
     epsilon: Fraction
     delta: Fraction
 
-    def __post_init__(self) -> None:
-        if self.ratio > greatest_ratio(self.epsilon, self.delta) ** 2:
-            raise ValueError("the noise does not cover the sensitivity")
-
     @cached_property
     def ratio(self) -> Fraction:
         """The squared change that one unit can make, in deviations of the noise."""
         return strategy_change(self.strategy, self.variance, self.by)
+
+    def __post_init__(self) -> None:
+        if self.ratio > greatest_ratio(self.epsilon, self.delta) ** 2:
+            raise ValueError("the noise does not cover the sensitivity")
 
     @cached_property
     def fit(self) -> Fit:

@@ -13,7 +13,7 @@ from privsql.planning.marginals.cell_counts import key_of
 from privsql.planning.marginals.column_cells import ColumnCells
 from privsql.planning.marginals.strategy_measurement import StrategyMeasurement
 from privsql.privacy.marginals.residual_price import Columns
-from privsql.privacy.marginals.strategies import Queries
+from privsql.privacy.marginals.strategies import KindQueries
 from privsql.tables import Integers
 
 
@@ -31,7 +31,7 @@ class CountingQueries:
     what: str
     columns: tuple[ColumnCells, ...]
     kind_of: Integers
-    queries: Queries
+    queries: KindQueries
 
     @property
     def kinds(self) -> int:

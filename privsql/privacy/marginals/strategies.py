@@ -32,9 +32,9 @@ _FOLLOWS = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Queries:
-    """Queries over kinds of rows: their Gram matrix (of each two kinds, how many queries count both, as their
-    weights have it), how many there are, and the queries themselves, where they are few.
+class KindQueries:
+    """Queries over kinds of rows: their Gram matrix (of each two kinds, how many queries count both, as
+    their weights have it), how many there are, and the queries themselves, where they are few.
     """
 
     gram: Floats
@@ -84,7 +84,7 @@ def fit_of(matrix: Integers, variance: float, total_is_public: bool) -> Fit:
     return Fit((vectors / values) @ vectors.T, precision, vectors @ vectors.T, weight / kinds)
 
 
-def best_strategy(queries: Queries, by: Neighbouring) -> tuple[Strategy, list[tuple[str, float]]]:
+def best_strategy(queries: KindQueries, by: Neighbouring) -> tuple[Strategy, list[tuple[str, float]]]:
     """The strategy with the least mean squared error, and the predicted error of all that were tried: the
     mean variance of a query where the squared change is 1.
     """
@@ -97,7 +97,7 @@ def best_strategy(queries: Queries, by: Neighbouring) -> tuple[Strategy, list[tu
     return best, sorted(((each.name, error) for each, error in found), key=lambda each: each[1])
 
 
-def predicted_variance(queries: Queries, matrix: Integers, by: Neighbouring) -> float:
+def predicted_variance(queries: KindQueries, matrix: Integers, by: Neighbouring) -> float:
     """The mean variance of a query, at a squared change of 1; infinite where some query does not follow."""
     fit = fit_of(matrix, float(strategy_change(matrix, Fraction(1), by)), by.total_is_public)
     whole = float(np.trace(queries.gram))
@@ -111,7 +111,7 @@ def _whole_numbers(matrix: Floats) -> Integers:
     return np.rint(matrix * (GREATEST_ENTRY / largest)).astype(np.int64)
 
 
-def _candidates(queries: Queries, total_is_public: bool) -> Iterator[tuple[str, Floats]]:
+def _candidates(queries: KindQueries, total_is_public: bool) -> Iterator[tuple[str, Floats]]:
     kinds = len(queries.gram)
     yield "every kind of row by itself", np.eye(kinds)
     if queries.listed is not None and len(queries.listed) <= MOST_ROWS:

@@ -23,15 +23,21 @@ from privsql.planning.marginals.residual_plan import ResidualPlan
 from privsql.planning.marginals.workload import MOST_COLUMNS, marginals
 from privsql.policy.checks import delta_of
 from privsql.privacy.marginals.residual_price import Columns
-from privsql.release.dense_fit import MOST_DENSE, Dense, Groups, fitted_table, grouped
-from privsql.release.multiplicative_weights import learned
 from privsql.release.query_release import QueryRelease
 from privsql.release.release_request import ReleaseRequest
 from privsql.release.releases import StoredReleases
-from privsql.release.row_edits import corrected
+from privsql.release.rows.dense_fit import MOST_DENSE, Dense, Groups, fitted_table, grouped
+from privsql.release.rows.multiplicative_weights import learned
+from privsql.release.rows.row_edits import corrected
+from privsql.release.rows.synthetic import Line, Synthetic
+from privsql.release.rows.synthetic_rows import (
+    can_be_drawn,
+    column_values,
+    rows_of,
+    systematic_counts,
+    uniform,
+)
 from privsql.release.shrinkage import Floats, onto_total
-from privsql.release.synthetic import Line, Synthetic
-from privsql.release.synthetic_rows import can_be_drawn, column_values, rows_of, systematic_counts, uniform
 from privsql.request import argument
 from privsql.requests.pipeline import Pipeline
 from privsql.tables import Integers
