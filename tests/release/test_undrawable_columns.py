@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import privsql
-from privsql.release import synthesis
+from privsql.release.rows import synthesis
 from privsql.release.rows.synthetic_rows import _whole_within
 from tests.release.people import connect, people
 
