@@ -57,8 +57,7 @@ class Limits:
 @dataclass(frozen=True)
 class Scan:
     """All rows of a table; `casts` bring foreign types to ours, `private` says whether rows are people's.
-
-    `keys`: sets of columns that no two rows agree in.
+    `keys`: sets of columns that no two rows agree in. `location`: where it is looked up, if not by name.
     """
 
     table: str
@@ -75,6 +74,7 @@ class Scan:
     lists: tuple[ListColumn, ...] = ()
     view: bool = False  # its own query may leave a person's row out
     stored: bool = False  # DuckDB has its rows, in pieces whose ends it knows
+    location: tuple[str, ...] = ()
 
 
 class _SameFields:
@@ -178,14 +178,15 @@ class Unnest:
 
 @dataclass(frozen=True)
 class Join:
-    """Pairs of rows that meet a condition; `kind` left pads rows of the left that meet none with NULL.
+    """Pairs of rows that meet a condition; `kind` left pads rows of the left that meet none with NULL;
+    `full`, of public rows on the left and private ones on the right, those of both.
 
     The sides have different names. `same_unit`: both are people's, and only rows of the same unit are paired.
     """
 
     left: Relation
     right: Relation
-    kind: str  # inner, left
+    kind: str  # inner, left, full
     on: Expression
     same_unit: bool = False
     place: Place | None = field(default=None, compare=False)

@@ -123,11 +123,10 @@ def _joined(join: Join, wanted: frozenset[str], look: Look) -> Facts:
     partners = frozenset(name for pair in pairs for name in pair if wanted & set(pair))
     facts = dict(derive(join.left, wanted | partners, look))
     right = derive(join.right, wanted | partners, look)
-    if join.kind == "left":  # NULL where nothing matches
-        return {
-            **facts,
-            **{each: replace(domain, nullable=True, null_is_key=True) for each, domain in right.items()},
-        }
+    if join.kind != "inner":  # NULL where nothing matches
+        padded = {**(facts if join.kind == "full" else {}), **right}
+        known = {each: replace(found, nullable=True, null_is_key=True) for each, found in padded.items()}
+        return {**facts, **known}
     facts.update(right)
     types = {each.name: each.column for each in join.fields}
     for pair in pairs:
@@ -161,11 +160,11 @@ def _grouped(group: Group, wanted: frozenset[str], look: Look) -> Facts:
         match each.function:
             case "count" | "count_distinct":
                 found = Domain(each.type, False, False, Fraction(0), Fraction(most))
-            case "sum" if of.bounded and not of.empty:
+            case "sum" | "sum_distinct" if of.bounded and not of.empty:
                 found = Domain(
                     each.type, absent, shown, min(of.low, most * of.low), max(of.high, most * of.high)
                 )
-            case "avg" | "quantile_cont" if of.bounded and not of.empty:
+            case "avg" | "avg_distinct" | "quantile_cont" if of.bounded and not of.empty:
                 found = Domain(each.type, absent, shown, of.low, of.high)
             # NULL, which these aggregates skip
             case "arg_min" | "arg_max" if each.by is not None and domain_of(each.by, inside).nullable:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from privsql.algebra.exact import CountDistinctIn, Operation, SomeDistinct, one_zero
+from privsql.algebra.exact import CountDistinctIn, Operation, SomeDistinct, SumDistinctIn, one_zero
 from privsql.algebra.expressions import SPREAD, Aggregate, Call, Expression, Literal
 from privsql.algebra.functions import FIXED_POINT
 from privsql.algebra.relations import Unnest, Unpivot
@@ -161,6 +161,9 @@ class DuckDB(DuckDBWindows):
     def count_distinct_in(self, count: CountDistinctIn) -> str:
         return f"list_unique(flatten(list({self.scalar(count.lists)})))"
 
+    def sum_distinct_in(self, total: SumDistinctIn) -> str:
+        return f"list_sum(list_distinct(flatten(list({self.scalar(total.lists)}))))"
+
     def materialized(self, stored: bool | None) -> str:
         return {None: "", True: "MATERIALIZED ", False: "NOT MATERIALIZED "}[stored]
 
@@ -194,6 +197,8 @@ class DuckDB(DuckDBWindows):
         match node.function:
             case "count_distinct":
                 return f"count(DISTINCT {argument}){where}"
+            case "sum_distinct" | "avg_distinct":  # of whole numbers and short decimals
+                return f"{node.function.removesuffix('_distinct')}(DISTINCT {argument}){where}"
             case "sum" | "avg" if node.argument is not None:
                 return self._sum(node.function, node.argument, where, windowed=bool(over))
             case function if function in SPREAD:  # of public rows only

@@ -19,6 +19,7 @@ from privsql.algebra.exact import (
     Scalar,
     Single,
     SomeDistinct,
+    SumDistinctIn,
     Value,
     one_zero,
 )
@@ -135,6 +136,10 @@ class PostgresAggregates(StatementWriter):
             f"{listed} within one person has no form on PostgreSQL that is known not to fail on some row.",
             "Aggregate the rows of each unit with GROUP BY, or copy the tables into DuckDB.",
         )
+
+    def sum_distinct_in(self, total: SumDistinctIn) -> str:
+        opened = f"unnest(array_agg({self.scalar(total.lists)})) AS privsql_all(privsql_v)"
+        return f"(SELECT sum(DISTINCT privsql_v) FROM {opened})"
 
     # -- exact aggregates of public rows, and of one unit's rows ---------------------------------------------
     def aggregate(self, node: Aggregate) -> str:
@@ -262,7 +267,7 @@ def _type_of(value: Scalar) -> Type | None:
 def _is_folded(value: Any) -> bool:
     """Whether a scalar has an aggregate or a window in it: it must not be moved into a query of its own."""
     match value:
-        case Fold() | Over() | SomeDistinct() | CountDistinctIn():
+        case Fold() | Over() | SomeDistinct() | CountDistinctIn() | SumDistinctIn():
             return True
         case Single() | Value():
             return False

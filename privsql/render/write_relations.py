@@ -157,7 +157,7 @@ class RelationWriter(ExpressionWriter):
         if not scan.casts and scan.unit is None and scan.whole:
             # only of a whole table: columns that the query may not name would be visible and could capture
             # names
-            return self.table(scan.table)
+            return self.table(scan.table, scan.location)
         columns = [
             f"{self._brought(_TABLE, each.name, scan.casts)} AS {self.identifier(each.name)}"
             if each.name in scan.casts
@@ -171,7 +171,7 @@ class RelationWriter(ExpressionWriter):
             for each in scan.lists
             if each.name in lists
         ]
-        source = f"{self.table(scan.table)} AS {_TABLE}"
+        source = f"{self.table(scan.table, scan.location)} AS {_TABLE}"
         if scan.unit is None:
             return f"(SELECT {', '.join(columns or ['NULL AS privsql_nothing'])} FROM {source})"
         whose, joins, tests = self._unit(scan.unit, _TABLE, scan.casts, 1)
@@ -216,7 +216,8 @@ class RelationWriter(ExpressionWriter):
         keys = [self._brought(name, each, inner) for each in target.columns]
         on = " AND ".join(f"({a} = {b})" for a, b in zip(brought, keys, strict=True))
         whose, joins, tests = self._unit(target.unit, name, inner, depth + 1)
-        return whose, f" JOIN {self.table(target.table)} AS {name} ON {on}{joins}", tests
+        joined = self.table(target.table, target.location)
+        return whose, f" JOIN {joined} AS {name} ON {on}{joins}", tests
 
     def of_unit(self, table: str, column: str, casts: Mapping[str, str]) -> str:
         """A column of a unit, to see whether it is NULL."""

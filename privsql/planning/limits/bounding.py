@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from privsql.algebra.expressions import Aggregate, Call, Column, Expression
+from privsql.algebra.expressions import OF_DIFFERENT, Aggregate, Call, Column, Expression
 from privsql.algebra.owners import Owner, one_row_a_key, owner
 from privsql.algebra.relations import (
     AtMost,
@@ -35,7 +35,7 @@ from privsql.analysis.stability import limits_of
 from privsql.planning.rewrites.prepared import PreparedScan
 
 _COUNTS = frozenset({"count", "count_distinct"})
-_TOTALS = _COUNTS | {"sum"}
+_TOTALS = _COUNTS | {"sum", "sum_distinct"}
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def bounding_of(release: Release | Choose, limits: Limits, space: KeySpace) -> B
         max_rows=None if few_rows else limits.max_rows,
         max_groups=None if few_keys else limits.max_groups,
         keyed=not one_key,
-        what="different values" if all(each.function == "count_distinct" for each in by_rows) else "rows",
+        what="different values" if all(each.function in OF_DIFFERENT for each in by_rows) else "rows",
         totals=isinstance(release, Choose) or any(each.function in _TOTALS for each in aggregates),
         assumed=limits.assumed,
     )

@@ -167,7 +167,10 @@ class ReleaseBinder(ExpressionBinder):
         if isinstance(node, ORDERS):
             yield from order_aggregates(node, self._row, condition, place, self.exact)
         else:
-            yield self._aggregate(node, condition, place)
+            # of BigQuery's private aggregates; PrivateSelectBinder applies them
+            bounds = node.args.get("bounds")
+            ends = tuple(self.rows.bind(each) for each in bounds.expressions) if bounds else ()
+            yield replace(self._aggregate(node, condition, place), parameters=ends)
 
     def _row(self, node: exp.Expr) -> Expression:
         """The argument of an aggregate."""
@@ -222,9 +225,9 @@ class ReleaseBinder(ExpressionBinder):
         self, node: exp.Expr, inner: exp.Expr, condition: Expression | None, place: Place | None
     ) -> Aggregate:
         """SUM, AVG, and everything computed from sums."""
-        if isinstance(inner, exp.Distinct):
-            raise distinct_aggregate(place)
         name = SPREADS.get(type(node), "sum" if isinstance(node, exp.Sum) else "avg")
+        if isinstance(inner, exp.Distinct):
+            return self._of_different(name, inner, condition, place)
         argument = self._number(inner, name, place)
         if isinstance(node, PAIRED) or name in OF_TWO:
             other = self._number(node.expression, name, place)
@@ -233,6 +236,23 @@ class ReleaseBinder(ExpressionBinder):
             return Aggregate(name, argument, condition, DOUBLE, place, other)
         type_ = self._total_type(argument.type) if name == "sum" else DOUBLE
         return Aggregate(name, argument, condition, type_, place)
+
+    def _of_different(
+        self, name: str, inner: exp.Distinct, condition: Expression | None, place: Place | None
+    ) -> Aggregate:
+        """SUM(DISTINCT x), AVG(DISTINCT x)."""
+        if name not in ("sum", "avg") or len(inner.expressions) != 1:
+            raise distinct_aggregate(place)
+        argument = self._number(inner.expressions[0], name, place)
+        if self.exact and argument.type.kind is not Kind.INTEGER:
+            raise Refused(
+                "refused-distinct",
+                f"{name.upper()}(DISTINCT x) of one unit's own rows is supported for whole numbers only.",
+                "Write a cast: SUM(DISTINCT CAST(x AS INTEGER)).",
+                place,
+            )
+        type_ = self._total_type(argument.type) if name == "sum" else DOUBLE
+        return Aggregate(f"{name}_distinct", argument, condition, type_, place)
 
     def _total_type(self, summed: Type) -> Type:
         """An exact total of numbers may exceed 64 bits; a released total cannot, because it is clamped."""

@@ -89,10 +89,8 @@ WAYS_OUT = {
         "Write the steps out.",
     ),
     "Schema": (
-        "Tables are named without schema or database.",
-        "Write FROM patients, not FROM main.patients. For a table of another schema, make a view of it, or "
-        "USE "
-        "that schema before you connect.",
+        "Only tables and their columns are named with a schema.",
+        "Leave the schema out.",
     ),
     "Unnest": (
         "UNNEST is supported for a list column of a table, by itself in SELECT or in FROM.",
@@ -148,8 +146,8 @@ def value_of_one_person(place: Place | None) -> Refused:
 def distinct_aggregate(place: Place | None) -> Refused:
     return Refused(
         "refused-distinct",
-        "DISTINCT is supported inside COUNT only.",
-        "Write COUNT(DISTINCT x).",
+        "DISTINCT is supported inside COUNT, SUM, AVG, MIN and MAX only.",
+        "Leave it out, or write COUNT(DISTINCT x).",
         place,
     )
 
