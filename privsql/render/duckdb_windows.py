@@ -13,7 +13,7 @@ from privsql.algebra.exact import WIDE, one_zero
 from privsql.algebra.expressions import Aggregate
 from privsql.algebra.relations import WindowsWithinUnit
 from privsql.algebra.reserved import UNIT_COLUMN
-from privsql.algebra.windows import (
+from privsql.algebra.unit_rows.windows import (
     AGGREGATES,
     VALUES,
     FrameEnd,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from privsql.algebra.literals import ordinal
-from privsql.algebra.windows import FrameEnd, FrameKind, Order, WindowFrame
+from privsql.algebra.unit_rows.windows import FrameEnd, FrameKind, Order, WindowFrame
 from privsql.errors import Place, Refused, SqlError
 from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.parse.places import place_of
