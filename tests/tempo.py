@@ -96,7 +96,7 @@ THINNED: dict[str, int] = {
     "doors/test_bad_input.py::test_text_constants_cannot_inject_sql": 3,
     "answers/test_batch.py::test_shares_never_exceed_the_total_even_at_the_least_epsilon": ONE,
     "cases/test_cases.py::test_answers_agree_with_duckdb": 90,
-    "cases/test_cases.py::test_case": 12,
+    "cases/test_cases.py::test_case": 14,
     "planning/test_choice.py::test_selection_of_a_price_is_private_on_neighbours": ONE,
     "planning/test_choice.py::test_scores": ONE,
     "planning/test_choice.py::test_scores_of_a_chain_move_one_way": ONE,

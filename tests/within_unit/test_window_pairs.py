@@ -76,6 +76,8 @@ REFUSED = [
     "SELECT COUNT(*) FROM (SELECT k, ROW_NUMBER() OVER (PARTITION BY code ORDER BY k) AS r FROM people) WHERE r = 1",
     "SELECT COUNT(*) FROM (SELECT p.k, ROW_NUMBER() OVER (PARTITION BY p.code ORDER BY s.k) AS r FROM people p JOIN surveys s ON p.code = s.code) WHERE r = 1",
     "SELECT COUNT(*) FROM (SELECT ROW_NUMBER() OVER (PARTITION BY c.id ORDER BY p.k) AS r FROM customers c JOIN people p ON p.code = c.code) WHERE r = 1",
+    "SELECT COUNT(*) FROM (SELECT ROW_NUMBER() OVER (PARTITION BY v.uid ORDER BY v.n) AS r FROM pub p LEFT JOIN visits v ON p.n = v.n) WHERE r = 1",
+    "SELECT COUNT(*) FROM (SELECT p.n, v.uid FROM pub p LEFT JOIN visits v ON p.n = v.n EXCEPT SELECT n, uid FROM visits)",
     "SELECT COUNT(*) FROM (SELECT k FROM visits EXCEPT SELECT k FROM orders)",
     "SELECT COUNT(*) FROM (SELECT uid, k FROM visits INTERSECT SELECT oid, k FROM orders)",
     "SELECT COUNT(*) FROM (SELECT n FROM pub EXCEPT SELECT uid FROM visits)",
