@@ -18,6 +18,7 @@ from privsql.noise.randomness import Randomness, SystemRandomness
 from privsql.planning.composed_plan import AnyPlan
 from privsql.policy import Policy
 from privsql.policy.checks import analyst_of, epsilon_of
+from privsql.release.online import Online, opened
 from privsql.release.query_release import QueryRelease, ReleasedPlan
 from privsql.release.release_request import ReleaseRequest
 from privsql.release.releases import StoredReleases
@@ -270,6 +271,36 @@ class Session:
             ['state']
         """
         return synthesize(request, self._releases, self._pipeline)
+
+    def online(
+        self,
+        table: str,
+        epsilon: float,
+        *,
+        within: float | None = None,
+        confidence: float = 0.95,
+        **unknown: Never,
+    ) -> Online:
+        """Open a stream of counting queries, each answered from what was released before where it can be.
+
+        Arguments:
+            table: the table whose rows are counted.
+            epsilon: what the stream may cost in all; each query is charged when it has to be paid for.
+            within: how far off an answer may be, unless a query says it itself.
+            confidence: how surely `within` holds.
+
+        Returns:
+            The stream, whose `query` answers free within the predicted error, or for the least epsilon.
+
+        Raises:
+            ArgumentError: an argument is wrong.
+
+        Example:
+            >>> session.online("visits", epsilon=1.0, within=20).remaining
+            1.0
+        """
+        no_more_arguments(unknown, ("table", "epsilon", "within", "confidence"))
+        return opened(self._pipeline, (self.ask, self.plan), table, epsilon, within, confidence)
 
     def suggest_limits(
         self,
