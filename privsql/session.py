@@ -13,11 +13,12 @@ import pandas as pd
 from privsql.audit.audit import Audit
 from privsql.budget.ledger import Budget, Ledger
 from privsql.engines.base import Engine
-from privsql.errors import ArgumentError, SqlError, no_more_arguments
+from privsql.errors import SqlError, no_more_arguments
 from privsql.noise.randomness import Randomness, SystemRandomness
 from privsql.planning.composed_plan import AnyPlan
 from privsql.policy import Policy
 from privsql.policy.checks import analyst_of, epsilon_of
+from privsql.release.joint_batch import answer_jointly
 from privsql.release.online import Online, opened
 from privsql.release.query_release import QueryRelease, ReleasedPlan
 from privsql.release.release_request import ReleaseRequest
@@ -28,12 +29,13 @@ from privsql.request import Request, takes
 from privsql.requests.auditing import AuditRequest, audit_plan, refuse_own_tables
 from privsql.requests.batches import answer_batch, stages_of
 from privsql.requests.composing import answer_composed, plan_composed
-from privsql.requests.explaining import budget_of, explain
+from privsql.requests.explaining import budget_of, explain, history_of
 from privsql.requests.limit_search import find_limits, suggest_limits
 from privsql.requests.pipeline import Pipeline
+from privsql.requests.preparing import prepare_table
 from privsql.requests.range_search import find_ranges
 from privsql.requests.stage import Stage, check_flag
-from privsql.requests.told_for_free import answer_told, explain_told
+from privsql.requests.told_for_free import answer_told
 from privsql.results.composed_answer import AnyAnswer
 from privsql.results.notices import BoundingNotice
 from privsql.results.suggested_limits import SuggestedLimits
@@ -113,9 +115,6 @@ class Session:
             >>> session.plan(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5)).epsilon
             0.5
         """
-        told = explain_told(Stage.of(request), self._pipeline)
-        if told is not None:
-            return told
         try:
             return explain(Stage.of(request), self._pipeline)
         except SqlError as refusal:
@@ -198,7 +197,8 @@ class Session:
     ) -> list[AnyAnswer]:
         """Answer several queries for one epsilon, split so that their errors are small.
 
-        Equivalent queries are charged once, and the whole batch before its first query runs.
+        Equivalent queries are charged once, and the whole batch before its first query runs. Counts of one
+        table are released jointly, where a delta is given and that makes their errors smaller.
 
         Arguments:
             queries: the queries, one SELECT each.
@@ -220,7 +220,8 @@ class Session:
         """
         no_more_arguments(unknown, ("queries", "epsilon", "delta", "dialect", "show_all", "analyst"))
         stages, whole = stages_of(queries, epsilon, delta, dialect, show_all, analyst)
-        return list(answer_batch(stages, whole, self._pipeline))
+        jointly = answer_jointly(stages, whole, delta, self._releases, self._pipeline)
+        return list(jointly or answer_batch(stages, whole, self._pipeline))
 
     @takes(ReleaseRequest)
     def release(self, request: ReleaseRequest) -> QueryRelease:
@@ -352,15 +353,7 @@ class Session:
         Example:
             >>> session.prepare("visits")
         """
-        with self._pipeline.snapshot():
-            scan = self._pipeline.scan(table)
-        if not scan.private or scan.unit is None or scan.unit.unique:
-            raise ArgumentError(
-                "argument-prepare",
-                f"{table} has no unit with many rows: there is nothing to prepare",
-                "queries of it are fast as it is",
-            )
-        self._pipeline.engine.prepare(scan)
+        prepare_table(table, self._pipeline)
 
     @property
     def budget(self) -> Budget:
@@ -392,14 +385,7 @@ class Session:
             >>> "epsilon" in session.history().columns
             True
         """
-        entries = self._pipeline.ledger.entries()
-        rho = ["rho"] if self.budget.spent.rho is not None else []
-        columns = ["when", "analyst", "question", "epsilon", "delta", *rho, "released", "failed"]
-        stated = {"question": "query"}  # how the ledger's entries call it
-        rows = [{name: getattr(each, stated.get(name, name)) for name in columns} for each in entries]
-        return pd.DataFrame(rows, columns=columns).assign(
-            released=["; ".join(map(str, each.released)) for each in entries]
-        )
+        return history_of(self._pipeline)
 
     def close(self) -> None:
         """Close the source and the ledger. A DuckDB connection that the caller gave stays open."""

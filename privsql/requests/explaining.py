@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+import pandas as pd
+
 from privsql.budget.ledger import Budget
 from privsql.budget.released import released
 from privsql.errors import BudgetError
@@ -17,10 +19,14 @@ from privsql.requests.limit_search import first_limit_search, searches_for
 from privsql.requests.pipeline import Pipeline
 from privsql.requests.range_search import events_of, first_range_search
 from privsql.requests.stage import Stage
+from privsql.requests.told_for_free import answer_told
 
 
 def explain(stage: Stage, pipeline: Pipeline) -> Plan:
     """What answering would do first, what of the budget would be left, and why it would be refused now."""
+    told = answer_told(stage, pipeline)
+    if told is not None:
+        return with_budget(told.plan, [], stage, pipeline)
     with pipeline.snapshot():
         search = _first_search(stage, pipeline)
         if search is not None:
@@ -100,3 +106,15 @@ def budget_of(pipeline: Pipeline, analyst: str) -> Budget:
     ledger = pipeline.ledger
     budget = replace(ledger.budget, share=ledger.share(analyst), failures=ledger.failures(analyst))
     return budget if pipeline.policy.by_row else budget.without_counts()
+
+
+def history_of(pipeline: Pipeline) -> pd.DataFrame:
+    """What was released so far, and what it cost: a row for each charge."""
+    entries = pipeline.ledger.entries()
+    rho = ["rho"] if budget_of(pipeline, pipeline.analyst).spent.rho is not None else []
+    columns = ["when", "analyst", "question", "epsilon", "delta", *rho, "released", "failed"]
+    stated = {"question": "query"}  # how the ledger's entries call it
+    rows = [{name: getattr(each, stated.get(name, name)) for name in columns} for each in entries]
+    return pd.DataFrame(rows, columns=columns).assign(
+        released=["; ".join(map(str, each.released)) for each in entries]
+    )
