@@ -26,16 +26,19 @@ from privsql.release.releases import StoredReleases
 from privsql.release.rows.synthesis import SynthesisRequest, synthesize
 from privsql.release.rows.synthetic import Synthetic
 from privsql.request import Request, takes
+from privsql.requests.advising import AdviceRequest, advise
 from privsql.requests.auditing import AuditRequest, audit_plan, refuse_own_tables
 from privsql.requests.batches import answer_batch, stages_of
 from privsql.requests.composing import answer_composed, plan_composed
-from privsql.requests.explaining import budget_of, explain, history_of
+from privsql.requests.describing import describe_tables, history_of
+from privsql.requests.explaining import budget_of, explain
 from privsql.requests.limit_search import find_limits, suggest_limits
 from privsql.requests.pipeline import Pipeline
-from privsql.requests.preparing import prepare_table
+from privsql.requests.preparing import prepare_copy
 from privsql.requests.range_search import find_ranges
 from privsql.requests.stage import Stage, check_flag
 from privsql.requests.told_for_free import answer_told
+from privsql.results.advice import Advice
 from privsql.results.composed_answer import AnyAnswer
 from privsql.results.notices import BoundingNotice
 from privsql.results.suggested_limits import SuggestedLimits
@@ -161,6 +164,23 @@ class Session:
             'discrete Laplace'
         """
         return self.plan(request)
+
+    @takes(AdviceRequest)
+    def advise(self, request: AdviceRequest) -> Advice:
+        """Show the error of a query at several epsilons, and what an attacker could learn. Spends nothing.
+
+        Returns:
+            The advice: it prints as a table, and plots the error against epsilon.
+
+        Raises:
+            SqlError: the SQL cannot be parsed; Refused, if it is valid but has no private answer.
+            ArgumentError: an argument is wrong.
+
+        Example:
+            >>> session.advise("SELECT COUNT(*) AS n FROM visits", epsilons=[0.1, 1.0]).df()["n"].tolist()
+            [60.0, 6.0]
+        """
+        return advise(request, self.plan, budget_of(self._pipeline, self._pipeline.who(Stage.of(request))))
 
     @takes(AuditRequest)
     def audit(self, request: AuditRequest) -> Audit:
@@ -353,7 +373,26 @@ class Session:
         Example:
             >>> session.prepare("visits")
         """
-        prepare_table(table, self._pipeline)
+        prepare_copy(table, self._pipeline)
+
+    def tables(self, table: str | None = None) -> pd.DataFrame:
+        """Describe the tables, or one of them, from schema and policy. Reads no row, spends nothing.
+
+        Arguments:
+            table: the name of one table; by default all that a query may name.
+
+        Returns:
+            A row for each column: its type, whether it may be NULL, whether it is the unit, its range or
+            keys.
+
+        Raises:
+            UnknownName: there is no such table.
+
+        Example:
+            >>> session.tables("visits")["column"].tolist()[:2]
+            ['user_id', 'state']
+        """
+        return describe_tables(self._pipeline, table)
 
     @property
     def budget(self) -> Budget:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-import pandas as pd
-
 from privsql.budget.ledger import Budget
 from privsql.budget.released import released
 from privsql.errors import BudgetError
@@ -106,15 +104,3 @@ def budget_of(pipeline: Pipeline, analyst: str) -> Budget:
     ledger = pipeline.ledger
     budget = replace(ledger.budget, share=ledger.share(analyst), failures=ledger.failures(analyst))
     return budget if pipeline.policy.by_row else budget.without_counts()
-
-
-def history_of(pipeline: Pipeline) -> pd.DataFrame:
-    """What was released so far, and what it cost: a row for each charge."""
-    entries = pipeline.ledger.entries()
-    rho = ["rho"] if budget_of(pipeline, pipeline.analyst).spent.rho is not None else []
-    columns = ["when", "analyst", "question", "epsilon", "delta", *rho, "released", "failed"]
-    stated = {"question": "query"}  # how the ledger's entries call it
-    rows = [{name: getattr(each, stated.get(name, name)) for name in columns} for each in entries]
-    return pd.DataFrame(rows, columns=columns).assign(
-        released=["; ".join(map(str, each.released)) for each in entries]
-    )

@@ -1,4 +1,4 @@
-"""The name of a table goes in; a copy of it that makes queries of units with many rows fast is stored."""
+"""The name of a table goes in; a copy of it that makes queries of many rows per unit fast is stored."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from privsql.errors import ArgumentError
 from privsql.requests.pipeline import Pipeline
 
 
-def prepare_table(table: str, pipeline: Pipeline) -> None:
-    """Store a copy of a table. Raises ArgumentError where no unit of it has many rows."""
+def prepare_copy(table: str, pipeline: Pipeline) -> None:
+    """Store a copy, unless no unit of the table has many rows."""
     with pipeline.snapshot():
         scan = pipeline.scan(table)
     if not scan.private or scan.unit is None or scan.unit.unique:
