@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from privsql.planning.composed_plan import AnyPlan as Plan
     from privsql.planning.marginals.range_workload import prefixes, ranges
     from privsql.planning.marginals.workload import marginals
+    from privsql.release.online import Online
     from privsql.release.query_release import QueryRelease
     from privsql.release.rows.synthetic import Synthetic
     from privsql.results.composed_answer import AnyAnswer as Answer
@@ -44,6 +45,7 @@ __all__ = [
     "BudgetError",
     "EngineError",
     "FrameAccessor",
+    "Online",
     "Plan",
     "Policy",
     "PolicyError",
@@ -79,6 +81,7 @@ _LATER = {
     "marginals": ("privsql.planning.marginals.workload", "marginals"),
     "prefixes": ("privsql.planning.marginals.range_workload", "prefixes"),
     "ranges": ("privsql.planning.marginals.range_workload", "ranges"),
+    "Online": ("privsql.release.online", "Online"),
     "QueryRelease": ("privsql.release.query_release", "QueryRelease"),
     "Synthetic": ("privsql.release.rows.synthetic", "Synthetic"),
 }

@@ -18,6 +18,8 @@ from privsql.noise.randomness import Randomness, SystemRandomness
 from privsql.planning.composed_plan import AnyPlan
 from privsql.policy import Policy
 from privsql.policy.checks import analyst_of, epsilon_of
+from privsql.release.joint_batch import answer_jointly
+from privsql.release.online import Online, opened
 from privsql.release.query_release import QueryRelease, ReleasedPlan
 from privsql.release.release_request import ReleaseRequest
 from privsql.release.releases import StoredReleases
@@ -35,7 +37,7 @@ from privsql.requests.pipeline import Pipeline
 from privsql.requests.preparing import prepare_copy
 from privsql.requests.range_search import find_ranges
 from privsql.requests.stage import Stage, check_flag
-from privsql.requests.told_for_free import answer_told, explain_told
+from privsql.requests.told_for_free import answer_told
 from privsql.results.advice import Advice
 from privsql.results.composed_answer import AnyAnswer
 from privsql.results.notices import BoundingNotice
@@ -116,9 +118,6 @@ class Session:
             >>> session.plan(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5)).epsilon
             0.5
         """
-        told = explain_told(Stage.of(request), self._pipeline)
-        if told is not None:
-            return told
         try:
             return explain(Stage.of(request), self._pipeline)
         except SqlError as refusal:
@@ -218,7 +217,8 @@ class Session:
     ) -> list[AnyAnswer]:
         """Answer several queries for one epsilon, split so that their errors are small.
 
-        Equivalent queries are charged once, and the whole batch before its first query runs.
+        Equivalent queries are charged once, and the whole batch before its first query runs. Counts of one
+        table are released jointly, where a delta is given and that makes their errors smaller.
 
         Arguments:
             queries: the queries, one SELECT each.
@@ -240,7 +240,8 @@ class Session:
         """
         no_more_arguments(unknown, ("queries", "epsilon", "delta", "dialect", "show_all", "analyst"))
         stages, whole = stages_of(queries, epsilon, delta, dialect, show_all, analyst)
-        return list(answer_batch(stages, whole, self._pipeline))
+        jointly = answer_jointly(stages, whole, delta, self._releases, self._pipeline)
+        return list(jointly or answer_batch(stages, whole, self._pipeline))
 
     @takes(ReleaseRequest)
     def release(self, request: ReleaseRequest) -> QueryRelease:
@@ -291,6 +292,36 @@ class Session:
             ['state']
         """
         return synthesize(request, self._releases, self._pipeline)
+
+    def online(
+        self,
+        table: str,
+        epsilon: float,
+        *,
+        within: float | None = None,
+        confidence: float = 0.95,
+        **unknown: Never,
+    ) -> Online:
+        """Open a stream of counting queries, each answered from what was released before where it can be.
+
+        Arguments:
+            table: the table whose rows are counted.
+            epsilon: what the stream may cost in all; each query is charged when it has to be paid for.
+            within: how far off an answer may be, unless a query says it itself.
+            confidence: how surely `within` holds.
+
+        Returns:
+            The stream, whose `query` answers free within the predicted error, or for the least epsilon.
+
+        Raises:
+            ArgumentError: an argument is wrong.
+
+        Example:
+            >>> session.online("visits", epsilon=1.0, within=20).remaining
+            1.0
+        """
+        no_more_arguments(unknown, ("table", "epsilon", "within", "confidence"))
+        return opened(self._pipeline, (self.ask, self.plan), table, epsilon, within, confidence)
 
     def suggest_limits(
         self,

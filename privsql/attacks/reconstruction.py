@@ -47,7 +47,8 @@ class Reconstruction:
         Example:
             >>> from privsql import attacks
             >>> secret = [True, False, True]
-            >>> found = attacks.reconstruct(lambda subset: (subset & secret).sum(), 3, method="least-squares")
+            >>> ask = lambda subset: (subset & secret).sum()
+            >>> found = attacks.reconstruct(ask, 3, queries=50, method="least-squares")
             >>> found.share_of(secret)
             1.0
         """

@@ -30,6 +30,8 @@ from privsql.release.residual_tables import variance_of_sum
 from privsql.requests.pipeline import Pipeline
 from privsql.requests.stage import Stage
 
+_MOST_BLOCKS = 16  # each has key columns of its own in the statement
+
 
 def plan_release(request: ReleaseRequest, pipeline: Pipeline) -> ResidualPlan | JointPlan:
     """What a release would do. Reads no private data."""
@@ -47,6 +49,15 @@ def plan_release(request: ReleaseRequest, pipeline: Pipeline) -> ResidualPlan | 
     if queries:
         wanted += _best_parts(asked_queries(queries, task), task)
     return plan_joint(task, wanted)
+
+
+def plan_of_queries(request: ReleaseRequest, pipeline: Pipeline) -> tuple[JointPlan, float]:
+    """What a release of SQL queries alone would do, and the mean variance of their counts."""
+    table, queries = _queries(request, pipeline)
+    task = task_of(request, table, pipeline)
+    asked = asked_queries(queries, task)
+    plan = plan_joint(task, _best_parts(asked, task))
+    return plan, _variance(asked, plan)
 
 
 def task_of(request: ReleaseRequest, name: str, pipeline: Pipeline) -> ResidualTask:
@@ -119,7 +130,7 @@ def _called(asked: AskedQueries) -> str:
 def _blocks(asked: AskedQueries) -> list[Wanted]:
     """The queries over each set of columns that is within no other."""
     largest = _largest(asked)
-    if len(largest) < 2:
+    if not 2 <= len(largest) <= _MOST_BLOCKS:
         return []
     found: list[Wanted] = []
     for columns in largest:
@@ -155,9 +166,15 @@ def _variance(asked: AskedQueries, plan: JointPlan) -> float:
         strategies = [each for each in plan.parts if isinstance(each, StrategyPlan)]
         many = sum(each.asked.queries.many for each in strategies)
         return sum(each.deviation**2 * each.asked.queries.many for each in strategies) / many
-    found = []
+    total, many = 0.0, 0
     for each, names in zip(asked.counted, asked.sets, strict=True):
         columns = tuple(place for place, name in enumerate(first.names) if name in names)
         masks = asked.masks(each, [first.columns[place] for place in columns])
-        found += [variance_of_sum(first.measurement, columns, mask.astype(np.float64)) for mask in masks]
-    return math.fsum(found) / max(1, len(found))
+        alike = math.prod(asked.cells[key].size for key in each.keys)
+        if any(each.conditions.values()):
+            found = [variance_of_sum(first.measurement, columns, mask.astype(np.float64)) for mask in masks]
+        else:  # all cells of a marginal have equal noise
+            one = next(masks).astype(np.float64)
+            found = [variance_of_sum(first.measurement, columns, one)] * alike * len(each.conditions)
+        total, many = total + math.fsum(found), many + len(found)
+    return total / max(1, many)

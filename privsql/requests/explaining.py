@@ -17,10 +17,14 @@ from privsql.requests.limit_search import first_limit_search, searches_for
 from privsql.requests.pipeline import Pipeline
 from privsql.requests.range_search import events_of, first_range_search
 from privsql.requests.stage import Stage
+from privsql.requests.told_for_free import answer_told
 
 
 def explain(stage: Stage, pipeline: Pipeline) -> Plan:
     """What answering would do first, what of the budget would be left, and why it would be refused now."""
+    told = answer_told(stage, pipeline)
+    if told is not None:
+        return with_budget(told.plan, [], stage, pipeline)
     with pipeline.snapshot():
         search = _first_search(stage, pipeline)
         if search is not None:

@@ -6,8 +6,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 from privsql.errors import PrivsqlError
-from privsql.planning.plan import Plan
-from privsql.requests.explaining import with_budget
 from privsql.requests.pipeline import Pipeline
 from privsql.requests.stage import Stage
 from privsql.results.answer import Answer
@@ -22,13 +20,6 @@ def answer_told(stage: Stage, pipeline: Pipeline) -> Answer | None:
         return pipeline.told(asked)
     except PrivsqlError:  # said again, in its place, by whoever asks for a price
         return None
-
-
-def explain_told(stage: Stage, pipeline: Pipeline) -> Plan | None:
-    """The plan of that answer."""
-    told = answer_told(stage, pipeline)
-    asked = _unpaid(stage)
-    return None if told is None or asked is None else with_budget(told.plan, [], asked, pipeline)
 
 
 def _unpaid(stage: Stage) -> Stage | None:
