@@ -34,6 +34,7 @@ from privsql.algebra.relations import (
     Unnest,
     Unpivot,
     Values,
+    WindowsWithinUnit,
     below,
 )
 from privsql.algebra.units import Unit, UnitKind
@@ -159,7 +160,7 @@ def owner(relation: Relation) -> Owner:
             if by_unit_alone(relation, inner):
                 fixed = {each.name for each in relation.fields}
             return inner.renamed(kept, fixed)
-        case Unnest() | Filter() | Semi() | AtMost() | Sort() | Limit() | Distinct():
+        case Unnest() | Filter() | Semi() | AtMost() | WindowsWithinUnit() | Sort() | Limit() | Distinct():
             return owner(relation.input)
         case Release() | Choose():
             return Owner(Whose.NOBODY, {})  # noisy: nobody's any more

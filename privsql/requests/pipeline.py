@@ -35,6 +35,7 @@ from privsql.planning.public_look import PublicLook, Read
 from privsql.planning.rewrites.prepared import Copies, Copy, no_copies
 from privsql.policy import Policy
 from privsql.policy.checks import analyst_of, delta_of
+from privsql.policy.resolve import with_names_of
 from privsql.progress import elapsed_time
 from privsql.render.write_above import write_above
 from privsql.requests.planning_cache import PlanCache
@@ -42,6 +43,7 @@ from privsql.requests.stage import Stage
 from privsql.results.answer import Answer
 from privsql.results.finish import computed_types, finish, public_answer
 from privsql.results.notices import Bounded, BoundingNotice
+from privsql.schema import Schema
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.parse.tokens import too_deep
 from privsql.sql.read import read, read_composition, read_part
@@ -78,6 +80,7 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         self.schema = self.engine.schema()
+        self._written, self.policy = self.policy, with_names_of(self.schema, self.policy)
         self._stored = StoredAnswers(calculator().evaluate, self._shelf())
         self._last_catalogue: Catalogue | None = None
         self._last_composition: tuple[Hashable, Composition | None] | None = None
@@ -139,9 +142,16 @@ class Pipeline:
             )
         return source.relation
 
+    def current_schema(self) -> Schema:
+        """The tables as they are now."""
+        self._follow_schema()
+        return self.schema
+
     def _follow_schema(self) -> None:
         if not self.engine.fixed_schema:
-            self.schema = self.engine.schema()
+            before, self.schema = self.schema, self.engine.schema()
+            if self.schema is not before:
+                self.policy = with_names_of(self.schema, self._written)
 
     def _catalogue(self, policy: Policy) -> Catalogue:
         """Kept while schema and policy are the same objects: a wide table takes longer to read

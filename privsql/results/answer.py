@@ -19,7 +19,7 @@ from privsql.results.intervals import interval
 from privsql.results.result_table import ResultTable
 from privsql.results.suggested_limits import FoundLimit
 from privsql.tables import Integers, NoisyTable
-from privsql.types import NUMBERS, Kind
+from privsql.types import NUMBERS
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class Answer(ResultTable):
         return list(self.plan.query.names)
 
     @cached_property
-    def dates(self) -> tuple[bool, ...]:
-        """Which columns are DATE: pandas has only timestamps."""
-        return tuple(each.expression.type.kind is Kind.DATE for each in self.plan.outputs)
+    def types(self) -> tuple[str, ...]:
+        """The SQL types of the columns, such as "BIGINT"."""
+        return tuple(str(each.expression.type) for each in self.plan.outputs)
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
         """The answer with an interval for each number. Intervals cover the noise, not sampling or clamping.

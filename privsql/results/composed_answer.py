@@ -58,8 +58,8 @@ class ComposedAnswer(ResultTable):
         return [name for name, _ in self.plan.columns]
 
     @cached_property
-    def dates(self) -> tuple[bool, ...]:
-        return tuple(type_name == "DATE" for _, type_name in self.plan.columns)
+    def types(self) -> tuple[str, ...]:
+        return tuple(type_name for _, type_name in self.plan.columns)
 
     @property
     def releases(self) -> tuple[Answer, ...]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from privsql.results.extras import arrow_table, optional
+from privsql.results.extras import arrow_table, optional, unwritable
 
 _NAT = np.datetime64("NaT")
 _FIRST, _END = np.datetime64("0001-01-01", "us"), np.datetime64("10000-01-01", "us")
@@ -29,8 +30,8 @@ class ResultTable(ABC):
 
     @property
     @abstractmethod
-    def dates(self) -> tuple[bool, ...]:
-        """Which columns are DATE: pandas has only timestamps."""
+    def types(self) -> tuple[str, ...]:
+        """The SQL types of the columns, such as "BIGINT"."""
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -84,6 +85,28 @@ class ResultTable(ABC):
         """
         return optional("polars", "arrow").from_arrow(self.arrow())
 
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the answer to a Parquet file (extra: privsql[arrow]).
+
+        Arguments:
+            path: where to write it.
+
+        Raises:
+            ArgumentError: the file cannot be written, or pyarrow is not installed.
+
+        Example:
+            >>> answer.to_parquet("answer.parquet")
+        """
+        write = optional("pyarrow.parquet", "arrow").write_table
+        try:
+            write(self.arrow(), path)
+        except OSError:
+            raise unwritable() from None
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The answer for any library that reads Arrow, such as DuckDB, Polars or pandas, without a copy."""
+        return self.arrow().__arrow_c_stream__(requested_schema)
+
     def fetchall(self) -> list[tuple[Any, ...]]:
         """The rows as tuples.
 
@@ -106,8 +129,8 @@ class ResultTable(ABC):
         are text.
         """
         frame = self.frame.copy()
-        for index, is_date in enumerate(self.dates):
-            if is_date and frame.dtypes.iloc[index].kind == "M":
+        for index, type_name in enumerate(self.types):
+            if type_name == "DATE" and frame.dtypes.iloc[index].kind == "M":
                 dates = [None if pd.isna(each) else each.date() for each in frame.iloc[:, index]]
                 frame.isetitem(index, np.array(dates, dtype=object))
         return frame

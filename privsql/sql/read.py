@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from privsql.algebra.chosen_rows import chooses_rows
 from privsql.algebra.expressions import columns_of
 from privsql.algebra.owners import Whose, is_bounded, owner
 from privsql.algebra.relations import (
@@ -29,14 +28,15 @@ from privsql.errors import Refused
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.bind.query import QueryBinder
 from privsql.sql.bind.scope import Source
-from privsql.sql.bind.select import refused_distinct
-from privsql.sql.parse.above import permit_above
+from privsql.sql.bind.within_unit.different import refused_distinct
+from privsql.sql.parse.above import permit_above, permit_arguments
 from privsql.sql.parse.constants import NOTHING, Constants
-from privsql.sql.parse.gate import one_statement, parse, permitted
+from privsql.sql.parse.gate import Rewrite, one_statement, parse, permitted
 from privsql.sql.parse.places import place_of
+from privsql.sql.parse.qualified_names import with_plain_names
 from privsql.sql.parse.refusals import rows_shown
 from privsql.sql.parse.tokens import too_deep
-from privsql.sql.split.composition import Composition, QueryPart
+from privsql.sql.split.composition import Composition, QueryPart, chooses_rows
 from privsql.sql.split.influence import Influence, Reached, simulated
 from privsql.sql.split.split import split
 from privsql.sql.split.stage_values import Columns, Rows, with_values
@@ -47,7 +47,12 @@ def read(
     text: str, catalogue: Catalogue, dialect: str = "duckdb", constants: Constants = NOTHING
 ) -> BoundQuery:
     """Parse, permit, bind. Refuses whatever would let rows out."""
-    return _question(parse(text, dialect, constants), catalogue)
+    return _question(parse(text, dialect, constants, _names(catalogue)), catalogue)
+
+
+def _names(catalogue: Catalogue) -> Rewrite:
+    """The rewriting of names with a schema."""
+    return lambda statement: with_plain_names(statement, catalogue.schema, catalogue.names)
 
 
 # The columns of SQL over some tables: their names and types in, names and the engine's types out.
@@ -63,7 +68,8 @@ def read_composition(
     by_counts: bool = False,
 ) -> Composition | None:
     """The releases of a query, and the SQL above them; None if it has no release, or is one by itself."""
-    statement, start = one_statement(text, dialect, constants)
+    statement, start = one_statement(text, dialect, constants, _names(catalogue))
+    permit_arguments(statement)
 
     def bind(part: exp.Expr) -> Relation:
         return _bound(permitted(part, dialect, start), catalogue).relation

@@ -38,6 +38,7 @@ from privsql.sql.bind.select import SelectBinder
 from privsql.sql.bind.union import united
 from privsql.sql.bind.unnest import bind_from
 from privsql.sql.bind.unpivot import unpivoted
+from privsql.sql.bind.within_unit.differences import compared
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import only_select
 from privsql.types import BOOLEAN, TEXT, Kind
@@ -82,6 +83,8 @@ class QueryBinder:
                 return self.source(node)
             case exp.Union():
                 return self._tail(node, united(self.query(node.this), self.query(node.expression), node))
+            case exp.Except() | exp.Intersect():
+                return self._tail(node, compared(self.query(node.this), self.query(node.expression), node))
             case exp.Subquery():
                 if node.args.get("pivots"):
                     raise Refused(

@@ -8,7 +8,7 @@ not there, or an argument that is set and not listed, is refused. There is no li
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import sqlglot
 from sqlglot import exp
@@ -27,16 +27,26 @@ from privsql.sql.parse.tokens import MISSING_ARGUMENT, tokens_of, too_deep
 MAX_NODES = 6_000
 
 
-def parse(text: str, dialect: str, constants: Constants = NOTHING) -> exp.Expr:
+# Rewrites a SELECT in place before its nodes are permitted.
+Rewrite = Callable[[exp.Expr], None]
+
+
+def parse(
+    text: str, dialect: str, constants: Constants = NOTHING, rewrite: Rewrite | None = None
+) -> exp.Expr:
     """Exactly one SELECT, parsed and permitted node by node."""
-    return permitted(*_parsed(text, dialect, constants))
+    return permitted(*_parsed(text, dialect, constants), rewrite)
 
 
-def one_statement(text: str, dialect: str, constants: Constants = NOTHING) -> tuple[exp.Expr, Place | None]:
+def one_statement(
+    text: str, dialect: str, constants: Constants = NOTHING, rewrite: Rewrite | None = None
+) -> tuple[exp.Expr, Place | None]:
     """Exactly one SELECT, written plainly, and where it begins; nothing in it is permitted yet."""
     statement, _, start = _parsed(text, dialect, constants)
     _refuse_other_statements(statement, start)
     write_plainly(statement)
+    if rewrite is not None:
+        rewrite(statement)
     return statement, start
 
 
@@ -67,10 +77,14 @@ def _parsed(text: str, dialect: str, constants: Constants) -> tuple[exp.Expr, st
     return with_constants(statements[0], constants, mark), dialect, start
 
 
-def permitted(statement: exp.Expr, dialect: str, start: Place | None) -> exp.Expr:
+def permitted(
+    statement: exp.Expr, dialect: str, start: Place | None, rewrite: Rewrite | None = None
+) -> exp.Expr:
     """One SELECT, written plainly, every node of which has a rule."""
     _refuse_other_statements(statement, start)
     write_plainly(statement)
+    if rewrite is not None:
+        rewrite(statement)
     try:
         _permit(statement, cuts_text=dialect_name(dialect) != "duckdb")
         refuse_other_meanings(statement, dialect)
