@@ -67,7 +67,7 @@ class World:
         middle = self.random.choice([-1, 0, 1, 2, 5, 5, 6, 10, 100] if few else range(-20, 120), size)
         width = self.random.choice([0, 0, 1, 3, 30], size)
         low, high = middle - width, middle + self.random.choice([0, 1, 2, 20], size)
-        null = np.zeros(size, dtype=bool) if whole else self.random.random(size) < 0.2
+        null = np.zeros(size, dtype=bool) if whole else self.random.random(size) < 0.4
         return (low, high, null) if whole else (low / 2, high / 2, null)
 
     def point(self) -> dict[str, pd.DataFrame]:
