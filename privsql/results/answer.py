@@ -98,7 +98,7 @@ class Answer(ResultTable):
         return result
 
     def ends(self, level: float) -> dict[int, Interval | None]:
-        """The interval of every released number, for the rows that are shown; `intervals` shows them beside it.
+        """The interval of every released number, for the rows that are shown.
 
         Arguments:
             level: the confidence level of each number by itself; it may be as near to 1 as a float.
