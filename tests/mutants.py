@@ -77,6 +77,7 @@ COMMANDS: dict[str, list[str]] = {
     "late": _pytest("engines/test_late_failures.py"),
     "residuals": _pytest("release/test_residual_price.py", "release/test_residual_noise.py"),
     "releases": _pytest("release"),
+    "strategies": _pytest("release/test_strategies.py", "release/test_workloads.py"),
     "types": _pytest("conformance/engines/test_types.py"),
     "locality": _pytest("conformance/engines/test_locality.py"),
     "failures": _pytest("conformance/engines/test_failures.py"),
@@ -87,6 +88,7 @@ COMMANDS: dict[str, list[str]] = {
     "conditions": _pytest("analysis/test_conditions.py"),
     "disjoint": _pytest("cases/test_cases.py", only="disjoint_counts"),
     "patterns": _pytest("sql/test_patterns.py"),
+    "privacy clause": _pytest("sql/test_privacy_clause.py"),
     "expressions": _pytest("engines/test_engine_beliefs.py"),
     "names": _pytest("sql/test_reserved_names.py"),
     "boxes": _pytest("sql/test_boxes.py"),
@@ -150,6 +152,8 @@ COMMANDS: dict[str, list[str]] = {
     "units by key": _pytest("prepare/test_by_key.py"),
     "noise of copies": _pytest("prepare/test_copy_noise.py"),
     "joins": _pytest("cases/test_cases.py", only="joins"),
+    "padded joins": _pytest("planning/test_padded_joins.py"),
+    "series": _pytest("cases/test_cases.py", only="padded_joins or series"),
     "drafting": _pytest("drafting"),
     "joins of copies": _pytest("prepare/test_copy_joins.py"),
 }
@@ -210,6 +214,8 @@ _BILLS = "        return self.ledger.running(bills, self.policy.neighbours, self
 _LEDGER_FILE, _FUSE, _FOLDED = "budget/ledger_file/file_ledger.py", ("fuse",), ("repeated names",)
 _ABOVE, _SANDBOX = "sql/parse/above.py", "engines/duckdb/sandbox.py"
 _CONNECTION = "engines/duckdb/connection.py"
+_PADDED, _PADDED_FILE = ("padded joins",), "planning/rewrites/padded.py"
+_KEYS_OF_PUBLIC = "analysis/public_keys/combinations.py"
 
 MUTANTS = [
     # -- intervals above the noise
@@ -249,6 +255,24 @@ MUTANTS = [
     Mutant("tags keep copies apart even if they are alike", _STABILITY, "max(by_label.values(), default=0) + unlabelled", "1"),
     Mutant("a filter leaves the number of rows fixed", _STABILITY, "steady=False, why=\"a filter keeps", "why=\"a filter keeps"),
     Mutant("private rows called public", "algebra/relations.py", "isinstance(each, Scan) and each.private for", "isinstance(each, Scan) and each.private and each.unit is not None for"),
+    # -- public rows that no private row meets
+    Mutant("padded rows that a person takes away are not counted", _STABILITY, "return Stability(2 * inner * matches([]), False, text, both, adds=False)", "return Stability(inner * matches([]), False, text, both, adds=False)", _PADDED),
+    Mutant("padded rows are not counted in their key", _STABILITY, "return shares(columns) + inner * matches(", "return shares(columns) + 0 * matches(", _PADDED),
+    Mutant("padded rows before bounding", _PADDED_FILE, "or not is_bounded(release.input) or", "or", _PADDED),
+    Mutant("one public row a key is not looked for", _PADDED_FILE, "return look.most_alike(named_rows, [name for name, _ in named]) <= 1", "return True", _PADDED),
+    Mutant("max(1, matches) although WHERE drops matches", _PADDED_FILE, "            case Project():\n                keys =", "            case Filter():\n                relation = relation.input\n            case Project():\n                keys =", _PADDED),
+    Mutant("padded rows have no keys of their own", _PADDED_FILE, "return replace(task, query=query, keyed=release.input)", "return replace(task, query=query)", _PADDED),
+    Mutant("a padded row is thought to add nothing to any SUM", _PADDED_FILE, 'build.compare("<>", argument, literals.whole(0))', "Literal(False, BOOLEAN)", _PADDED),
+    Mutant("rows of NULLs are no values", _PADDED_FILE, "return False  # of NULLs", "return True  # of NULLs", _PADDED),
+    Mutant("a padded row has a partner of its unit", _PADDED_FILE, "_Followed(kept, inner.candidates if semi.anti else None)", "_Followed(kept, None if semi.anti else inner.candidates)", _PADDED),
+    Mutant("a padded join beside another one", _PADDED_FILE, "                raise _unbounded(place)\n            shown =", "                pass\n            shown =", _PADDED),
+    Mutant("public rows of FULL JOIN tell the unit", _OWNERS, 'if join.kind != "inner":\n        return left.tags', 'if join.kind == "left":\n        return left.tags', _PADDED),
+    Mutant("FULL JOIN without the rows of the right alone", _JOINS, "return UnionAll((same, rest))", "return same", _PADDED),
+    Mutant("FULL JOIN of different people's rows", _JOINS, "if not is_public(left) and not pairs_one_unit(left, right, join.on):", "if False:", ("joins",)),
+    Mutant("rows without a match have no keys", _KEYS_OF_PUBLIC, "rows = list(dict.fromkeys([*rows, *unmatched]))", "rows = list(rows)", _PADDED),
+    Mutant("a public table that is joined twice is one", _KEYS_OF_PUBLIC, 'left, right = f"{where}l", f"{where}r"', 'left = right = ""', ("joins",)),
+    Mutant("range includes its end", "sql/bind/from_clause/constant_rows.py", 'inclusive = 0 if node.args.get("is_end_exclusive") else', "inclusive =", ("series",)),
+    Mutant("NATURAL compares the first shared column alone", "sql/bind/from_clause/shared_columns.py", "    return found\n\n\ndef _visible", "    return found[:1]\n\n\ndef _visible", ("joins",)),
     # -- lists
     Mutant("UNNEST does not multiply", _STABILITY, "rows = None if inner.rows is None else inner.rows * most", "rows = inner.rows", ("soundness",)),
     Mutant("UNNEST: a person counts once in every other key, too", _STABILITY, "return kept if name in columns else kept * most", "return kept", ("soundness",)),
@@ -439,6 +463,13 @@ MUTANTS = [
     Mutant("floats of a unit added in any order", _PER_UNIT, "return type_.kind is Kind.DECIMAL and type_.precision <= 18", "return True", _OF_UNITS),
     Mutant("the sign of zero left to the order of rows", "algebra/exact.py", "op(Operation.ONE_ZERO, value) if expression.type.kind is Kind.DOUBLE else value", "value", ('pairs', 'units')),
     Mutant("arg_max takes the first seen", _ROWS_SQL, 'return f"({node.function[4:]}({both}){where})[2]"', 'return f"{node.function}({argument}, {place}){where}"', _OF_UNITS),
+    # -- BigQuery's privacy clause
+    Mutant("any column may be the privacy unit of a clause", "sql/privacy_clause/private_select.py", "if by_row or (whose.whose is Whose.UNITS and whose.is_unit([column.name])):", "if True:", ("privacy clause",)),
+    Mutant("limits of a clause forgotten", "requests/text_options.py", "            found[name] = limit_of(", "            limit_of(", ("privacy clause",)),
+    Mutant("the price of a clause goes before that of the call", "requests/text_options.py", "if given is not None and given != written:", "if False:", ("privacy clause",)),
+    Mutant("bounds of a contribution applied row by row", "sql/privacy_clause/private_select.py", "return _clamped_rows(relation) if rows else", "return _clamped_rows(relation) if True else", ("privacy clause",)),
+    Mutant("contributions not clamped from below", "sql/privacy_clause/private_select.py", 'build.unify("greatest", [value, bounds[0]])', "value", ("privacy clause",)),
+    Mutant("the clause lost where a query is divided", "sql/split/divide.py", ', "with_", "privacy")', ', "with_")', ("privacy clause",)),
     # -- NULL keys, and cells that say nothing
     Mutant("the owner's word on NULL believed for bounds", _CATALOGUE, "nullable=not column.required,", "nullable=not column.required and policy.null_is_key,", ("null keys",)),
     Mutant("NULL a key whatever the owner says", _CATALOGUE, "null_is_key=policy.null_is_key and not column.required", "null_is_key=not column.required", ("null keys",)),
@@ -750,12 +781,27 @@ MUTANTS = [
     Mutant("residuals: noise of the uncentred count", "planning/marginals/residual_measurement.py", "self.variances[columns] * self.cells(columns) ** 2", "self.variances[columns] * self.cells(columns)", ("residuals",)),
     Mutant("residuals: noise that does not cover the price", "planning/marginals/residual_measurement.py", "self.ratio > greatest_ratio(self.epsilon, self.delta) ** 2", "self.ratio > greatest_ratio(self.epsilon, self.delta)", ("residuals",)),
     Mutant("residuals: undeclared values counted nowhere else", "planning/marginals/plan_residuals.py", "both = found.type.kind is Kind.BOOLEAN and set(claim.values or ()) == {False, True}", "both = True", ("releases",)),
-    Mutant("residuals: a release that is not charged", "release/releases.py", "bill = [Released(NOISE, plan.what, plan.measurement.event)]", "bill = []", ("releases",)),
+    Mutant("residuals: a release that is not charged", "release/releases.py", "bill = [Released(NOISE, plan.what, event_of(plan))]", "bill = []", ("releases",)),
+    Mutant("releases: a noisier one answers what is paid for", "release/releases.py", "return None if as_good and not is_as_good(asked, plan, answered.derived) else (answered, cells)", "return answered, cells", ("releases",)),
+    Mutant("releases: of another state of the data", "release/releases.py", "for each in self._kept.values() if each.version == version]", "for each in self._kept.values()]", ("releases",)),
+    Mutant("releases: rows of users as if all were counted", "release/releases.py", "if not release.plan.bounding", "if True", ("releases",)),
+    Mutant("releases: stored under another policy", "release/releases.py", "if signature_of(plan) != entry.signature or parts is None:", "if parts is None:", ("releases",)),
+    Mutant("releases: of another ledger", "answers/release_file.py", "if row[1] == self._charge_of(row[0]) and digest_of(row) == written:", "if digest_of(row) == written:", ("releases",)),
+    Mutant("strategies: replacing costs as much as adding", "privacy/marginals/strategy_price.py", "longest = two", "longest = one", ("strategies",)),
+    Mutant("strategies: units that come are not replaced", "privacy/marginals/strategy_price.py", "longest = max(one, two)", "longest = one", ("strategies",)),
+    Mutant("strategies: rows of a unit not squared", "privacy/marginals/strategy_price.py", "found = by.rows**2 * longest / variance", "found = by.rows * longest / variance", ("strategies",)),
+    Mutant("strategies: noise that does not cover the price", "planning/marginals/strategy_measurement.py", "if self.ratio > greatest_ratio(self.epsilon, self.delta) ** 2:", "if False:", ("strategies",)),
+    Mutant("strategies: noise of a smaller variance", "noise/marginals/strategy_noise.py", "rounded_gaussian(measured.variance, len(exact_product), source)", "rounded_gaussian(measured.variance * 4 / 5, len(exact_product), source)", ("strategies",)),
+    Mutant("strategies: every part has the whole ratio", "planning/marginals/plan_joint.py", "[part(place, share) for place, share in enumerate(shares)]", "[part(place, Fraction(1)) for place, share in enumerate(shares)]", ("strategies",)),
+    Mutant("strategies: a joint plan may cost more", "planning/marginals/joint_plan.py", "if self.ratio > greatest_ratio(self.loss, self.delta_loss) ** 2:", "if False:", ("strategies",)),
+    Mutant("strategies: what was not measured has a variance", "privacy/marginals/strategies.py", "            return math.inf\n        return max", "            return 0.0\n        return max", ("strategies",)),
+    Mutant("strategies: rows of one kind that differ", "release/strategy_tables.py", "if (found[kind_of] != flat).any():", "if False:", ("strategies",)),
+    Mutant("strategies: several parts are not weighted", "release/answer_query.py", "weights = [1.0 / np.maximum(each.variances, float(_LEAST)) for each in found]", "weights = [1.0 + 0 * np.maximum(each.variances, float(_LEAST)) for each in found]", ("strategies",)),
     Mutant("MWEM: a score that one row changes twice", "planning/marginals/mwem_plan.py", "part / (2 * moves), part / moves)", "part / moves, part / moves)", ("releases",)),
     Mutant("residuals: conditions within a part of a range", "release/cell_conditions.py", "    return edge in cells.dividing_edges", "    return True", ("releases",)),
     Mutant("residuals: outer edges divide", "release/cell_conditions.py", "    return edge in cells.dividing_edges", "    return edge in cells.edges", ("releases",)),
     Mutant("residuals: undeclared texts are known", "release/cell_conditions.py", "    return all(isinstance(each, Literal) and", "    return any(isinstance(each, Literal) and", ("releases",)),
-    Mutant("residuals: intervals of what was shrunk", "release/answer_query.py", "unbiased[column] = _at(_summed(tables.unbiased(columns)", "unbiased[column] = _at(_summed(0 * tables.unbiased(columns)", ("releases",)),
+    Mutant("residuals: intervals of what was shrunk", "release/residual_tables.py", "tables, known = (self.shown(columns), self.unbiased(columns))", "tables, known = (self.shown(columns), 0 * self.unbiased(columns))", ("releases",)),
 ]  # fmt: skip
 
 

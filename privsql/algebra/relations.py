@@ -178,14 +178,15 @@ class Unnest:
 
 @dataclass(frozen=True)
 class Join:
-    """Pairs of rows that meet a condition; `kind` left pads rows of the left that meet none with NULL.
+    """Pairs of rows that meet a condition; `kind` left pads rows of the left that meet none with NULL;
+    `full`, of public rows on the left and private ones on the right, those of both.
 
     The sides have different names. `same_unit`: both are people's, and only rows of the same unit are paired.
     """
 
     left: Relation
     right: Relation
-    kind: str  # inner, left
+    kind: str  # inner, left, full
     on: Expression
     same_unit: bool = False
     place: Place | None = field(default=None, compare=False)

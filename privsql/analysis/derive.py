@@ -123,11 +123,10 @@ def _joined(join: Join, wanted: frozenset[str], look: Look) -> Facts:
     partners = frozenset(name for pair in pairs for name in pair if wanted & set(pair))
     facts = dict(derive(join.left, wanted | partners, look))
     right = derive(join.right, wanted | partners, look)
-    if join.kind == "left":  # NULL where nothing matches
-        return {
-            **facts,
-            **{each: replace(domain, nullable=True, null_is_key=True) for each, domain in right.items()},
-        }
+    if join.kind != "inner":  # NULL where nothing matches
+        padded = {**(facts if join.kind == "full" else {}), **right}
+        known = {each: replace(found, nullable=True, null_is_key=True) for each, found in padded.items()}
+        return {**facts, **known}
     facts.update(right)
     types = {each.name: each.column for each in join.fields}
     for pair in pairs:

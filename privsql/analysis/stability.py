@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from privsql.algebra.expressions import Call, Column, Expression, Literal, conjuncts
 from privsql.algebra.numbering import most_numbered
-from privsql.algebra.owners import by_unit_alone, equated, owner
+from privsql.algebra.outer_joins import pads_public_rows
+from privsql.algebra.owners import by_unit_alone, equated, meets_one_group, owner
 from privsql.algebra.relations import (
     AtMost,
     Filter,
@@ -326,6 +327,14 @@ def _join(join: Join, look: Look) -> Stability:
     if is_public(join.left) or is_public(join.right):
         return _join_public(join, look)
     left, right = stability(join.left, look), stability(join.right, look)
+    if join.same_unit and join.kind == "left" and meets_one_group(join):
+        text = "only rows of the same unit are paired, and each of the left meets one group at most"
+        names = {each.name for each in join.left.fields}
+
+        def shares(columns: Sequence[str]) -> int:
+            return left.shares([name for name in columns if name in names])
+
+        return Stability(left.rows, False, text, shares, left.labels)
     if join.same_unit:
         rows = None if left.rows is None or right.rows is None else left.rows * max(1, right.rows)
         text = "only rows of the same unit are paired" + (
@@ -353,6 +362,8 @@ def _most(side: Relation) -> int:
 def _join_public(join: Join, look: Look) -> Stability:
     public, private = (join.left, join.right) if is_public(join.left) else (join.right, join.left)
     inner = stability(private, look)
+    if pads_public_rows(join):
+        assert inner.rows is not None and join.kind == "left", "planning settles others (rewrites/padded.py)"
     public_names = {each.name for each in public.fields}
     matched = [a for a, _ in equated(join.on, public, private)]
 
@@ -368,7 +379,21 @@ def _join_public(join: Join, look: Look) -> Stability:
         return Stability(None, False, "beside public rows, each row stays its unit's", shares, inner.labels)
     most = matches([])
     text = f"each row matches at most {most:,} public row{'s' if most != 1 else ''}"
+    if pads_public_rows(join):
+        return _with_padded(inner.rows, text, matches, shares, public_names)
     return Stability(inner.rows * most, False, text, shares, inner.labels, inner.adds)
+
+
+def _with_padded(inner: int, text: str, matches: Shares, shares: Shares, public: Set[str]) -> Stability:
+    """A row that is added takes away the padded row of each public row that it meets, beside its pairs. In
+    the private columns all padded rows agree.
+    """
+
+    def both(columns: Sequence[str]) -> int:
+        return shares(columns) + inner * matches([name for name in columns if name in public])
+
+    text += ", and takes away as many padded ones"
+    return Stability(2 * inner * matches([]), False, text, both, adds=False)
 
 
 def _group(group: Group, inner: Stability) -> Stability:

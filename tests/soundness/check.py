@@ -20,6 +20,7 @@ import privsql
 from privsql.audit.falsify import both_ways, movements, price_errors, run_exactly
 from tests.soundness import unit_worlds, worlds
 from tests.soundness.composed import ComposedGenerator, plans_of
+from tests.soundness.join_queries import JoinGenerator
 from tests.soundness.queries import Generator
 from tests.soundness.unit_queries import UnitGenerator, WindowedUnits
 
@@ -43,6 +44,7 @@ KINDS = {
     "composed": Kind(worlds.make_world, worlds.load, ComposedGenerator, 4, 10),
     "units": Kind(unit_worlds.make_world, unit_worlds.load, UnitGenerator, 6, 20, again=True),
     "windows": Kind(unit_worlds.make_world, unit_worlds.load, WindowedUnits, 6, 20, again=True),
+    "joins": Kind(unit_worlds.make_world, unit_worlds.load, JoinGenerator, 6, 20, again=True),
 }
 
 

@@ -23,7 +23,7 @@ WINDOW_CONSTRUCTS = frozenset(
         "named-window",
     }
 )
-# ruff: noqa: E501 -- tables read better in one line each
+
 _RANKS = [
     "ROW_NUMBER()",
     "ROW_NUMBER()",

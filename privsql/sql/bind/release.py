@@ -167,7 +167,10 @@ class ReleaseBinder(ExpressionBinder):
         if isinstance(node, ORDERS):
             yield from order_aggregates(node, self._row, condition, place, self.exact)
         else:
-            yield self._aggregate(node, condition, place)
+            # of BigQuery's private aggregates; PrivateSelectBinder applies them
+            bounds = node.args.get("bounds")
+            ends = tuple(self.rows.bind(each) for each in bounds.expressions) if bounds else ()
+            yield replace(self._aggregate(node, condition, place), parameters=ends)
 
     def _row(self, node: exp.Expr) -> Expression:
         """The argument of an aggregate."""
