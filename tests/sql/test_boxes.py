@@ -167,7 +167,7 @@ def ends_of(sql: str, low: list[int], high: list[int]) -> list[tuple[Any, ...]]:
     assert found is not None
     table = pd.DataFrame({"state": STATES[: len(low)]})
     for end, values in zip(End, (low, high, [False] * len(low)), strict=True):
-        table[end.name_of(1)] = values
+        table[end.name_of(1)] = np.array(values)
     return World(0).run(write_above(found.query), {"r1": table})
 
 
