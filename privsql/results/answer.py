@@ -98,8 +98,17 @@ class Answer(ResultTable):
         return result
 
     def ends(self, level: float) -> dict[int, Interval | None]:
-        """The interval of every released number, by the place of its output, for the rows that are shown;
-        None where nothing is known.
+        """The interval of every released number, for the rows that are shown.
+
+        Arguments:
+            level: the confidence level of each number by itself; it may be as near to 1 as a float.
+
+        Returns:
+            A dict from the places of the outputs to intervals; None where nothing is known.
+
+        Example:
+            >>> answer.ends(0.999999999)[1].low.shape
+            (2,)
         """
         from privsql.results.finish import keys_of
 

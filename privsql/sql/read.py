@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from privsql.algebra.chosen_rows import chooses_rows
 from privsql.algebra.expressions import columns_of
 from privsql.algebra.owners import Whose, is_bounded, owner
 from privsql.algebra.relations import (
@@ -37,7 +36,7 @@ from privsql.sql.parse.places import place_of
 from privsql.sql.parse.qualified_names import with_plain_names
 from privsql.sql.parse.refusals import rows_shown
 from privsql.sql.parse.tokens import too_deep
-from privsql.sql.split.composition import Composition, QueryPart
+from privsql.sql.split.composition import Composition, QueryPart, chooses_rows
 from privsql.sql.split.influence import Influence, Reached, simulated
 from privsql.sql.split.split import split
 from privsql.sql.split.stage_values import Columns, Rows, with_values

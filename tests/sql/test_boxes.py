@@ -67,7 +67,7 @@ class World:
         middle = self.random.choice([-1, 0, 1, 2, 5, 5, 6, 10, 100] if few else range(-20, 120), size)
         width = self.random.choice([0, 0, 1, 3, 30], size)
         low, high = middle - width, middle + self.random.choice([0, 1, 2, 20], size)
-        null = np.zeros(size, dtype=bool) if whole else self.random.random(size) < 0.2
+        null = np.zeros(size, dtype=bool) if whole else self.random.random(size) < 0.4
         return (low, high, null) if whole else (low / 2, high / 2, null)
 
     def point(self) -> dict[str, pd.DataFrame]:
@@ -159,3 +159,50 @@ def test_whatever_the_cells_are_the_result_is_between_its_ends(sql: str) -> None
     assert found is not None
     for seed in range(3):
         assert not (how := broken(found, sql, seed)), f"seed {seed}: {how}"
+
+
+def ends_of(sql: str, low: list[int], high: list[int]) -> list[tuple[Any, ...]]:
+    """What the SQL for a box says of r1, with these ends of k."""
+    found = box_of(sql)
+    assert found is not None
+    table = pd.DataFrame({"state": STATES[: len(low)]})
+    for end, values in zip(End, (low, high, [False] * len(low)), strict=True):
+        table[end.name_of(1)] = np.array(values)
+    return World(0).run(write_above(found.query), {"r1": table})
+
+
+def test_numbers_between_the_same_ends_need_not_be_equal() -> None:
+    sql = "SELECT a.k = b.k AS same, a.k <> b.k AS other FROM r1 a JOIN r1 b ON a.state < b.state"
+    assert ends_of(sql, [1, 1], [2, 2]) == [(False, True, False, True)]
+    assert ends_of(sql, [1, 1], [1, 1]) == [(True, True, False, False)]
+    assert ends_of(sql, [1, 2], [1, 3]) == [(False, False, True, True)]
+
+
+def test_ends_are_as_near_as_the_rules_allow() -> None:
+    sql = "SELECT MAX(k) AS a, COUNT(*) FILTER (WHERE k > 4) AS b, SUM(k) AS c, AVG(k) AS d FROM r1"
+    assert ends_of(sql, [1, 5, 3], [2, 6, 9]) == [(5, 9, 1, 2, 9, 17, 3.0, 17 / 3)]
+    ranks = ends_of("SELECT RANK() OVER (ORDER BY k DESC) AS r FROM r1 ORDER BY state", [1, 5, 3], [2, 6, 9])
+    assert sorted(ranks) == [(1, 2), (1, 2), (3, 3)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT n, COUNT(*) AS c FROM r0 GROUP BY n",
+        "SELECT DISTINCT n FROM r0",
+        "SELECT SUM(n) AS s FROM o0",  # rows that are not shown would be in it
+        "SELECT state, RANK() OVER (ORDER BY n) AS r FROM o0 QUALIFY r < 3",
+        "SELECT state FROM r0 EXCEPT SELECT state FROM r1",
+        "SELECT a.state FROM r0 a LEFT JOIN r1 b ON a.n = b.k",
+        "SELECT a.state FROM r0 a LEFT JOIN (SELECT state FROM r1 WHERE k > 3) b USING (state)",
+        "SELECT a.state, (SELECT MAX(k) FROM r1 WHERE r1.state = a.state) AS k FROM r0 a WHERE k > 3",
+    ],
+)
+def test_where_rows_are_not_known_there_is_no_box(sql: str) -> None:
+    assert box_of(sql) is None
+
+
+def test_a_number_without_a_rule_leaves_the_others_their_ends() -> None:
+    found = box_of("SELECT state, STDDEV(n) OVER () AS s, n + 1 AS m, n % 3 AS r, t FROM r0")
+    assert found is not None
+    assert found.columns == (1, 0, 2, 0, 0)

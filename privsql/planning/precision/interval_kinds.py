@@ -9,11 +9,11 @@ from enum import Enum
 
 from sqlglot import exp
 
-from privsql.algebra.chosen_rows import chooses_rows
 from privsql.algebra.relations import Choose
 from privsql.planning.plan import Plan
 from privsql.planning.precision.noise_of_rows import alike_rows
 from privsql.sql.boxes.box import BoxColumn, Boxed, BoxTable, End, boxed
+from privsql.sql.split.composition import chooses_rows
 from privsql.sql.split.influence import Influence, Simulated
 from privsql.types import BOOLEAN, Kind, Type
 

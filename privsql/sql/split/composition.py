@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from privsql.algebra.relations import Choose, Distinct, Filter, Limit, Relation, Release, below
 from privsql.sql.split.influence import Simulated
 from privsql.sql.split.stage_values import StageValue
 
@@ -51,3 +52,13 @@ def needed(parts: Sequence[QueryPart], above: exp.Expr) -> tuple[QueryPart, ...]
         if part.name in named:
             named |= {table.name for given in part.needs for table in given.query.find_all(exp.Table)}
     return tuple(each for each in parts if each.name in named)
+
+
+def chooses_rows(relation: Relation) -> bool:
+    """Whether noise decides which rows of a release there are: a label that is chosen by its scores, or what
+    HAVING, LIMIT or DISTINCT select.
+    """
+    inner = [relation]
+    while not isinstance(inner[-1], (Release, Choose)):
+        inner += below(inner[-1])
+    return any(isinstance(each, (Filter, Limit, Distinct, Choose)) for each in inner)

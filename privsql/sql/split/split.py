@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from privsql.algebra.chosen_rows import chooses_rows
 from privsql.algebra.relations import (
     Choose,
     Relation,
@@ -28,7 +27,7 @@ from privsql.errors import PrivsqlError, Refused, SqlError, UnknownName
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import rows_shown
-from privsql.sql.split.composition import Composition, QueryPart, needed
+from privsql.sql.split.composition import Composition, QueryPart, chooses_rows, needed
 from privsql.sql.split.divide import divide
 from privsql.sql.split.one_row import has_one_row
 from privsql.sql.split.query_blocks import (
