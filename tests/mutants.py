@@ -86,6 +86,7 @@ COMMANDS: dict[str, list[str]] = {
     "conditions": _pytest("analysis/test_conditions.py"),
     "disjoint": _pytest("cases/test_cases.py", only="disjoint_counts"),
     "patterns": _pytest("sql/test_patterns.py"),
+    "dialects": _pytest("dialects/test_everyday.py", only="one_dialect or something_else"),
     "privacy clause": _pytest("sql/test_privacy_clause.py"),
     "expressions": _pytest("engines/test_engine_beliefs.py"),
     "names": _pytest("sql/test_reserved_names.py"),
@@ -411,6 +412,8 @@ MUTANTS = [
     Mutant("floats of a unit added in any order", _PER_UNIT, "return type_.kind is Kind.DECIMAL and type_.precision <= 18", "return True", _OF_UNITS),
     Mutant("the sign of zero left to the order of rows", "algebra/exact.py", "op(Operation.ONE_ZERO, value) if expression.type.kind is Kind.DOUBLE else value", "value", ('pairs', 'units')),
     Mutant("arg_max takes the first seen", _ROWS_SQL, 'return f"({node.function[4:]}({both}){where})[2]"', 'return f"{node.function}({argument}, {place}){where}"', _OF_UNITS),
+    # -- dialects
+    Mutant("days between moments counted as between dates", "sql/bind/scalar/calls.py", "if OF_DATES in node.meta and not start.type.kind is end.type.kind is Kind.DATE:", "if False:", ("dialects",)),
     # -- BigQuery's privacy clause
     Mutant("any column may be the privacy unit of a clause", "sql/privacy_clause/private_select.py", "if by_row or (whose.whose is Whose.UNITS and whose.is_unit([column.name])):", "if True:", ("privacy clause",)),
     Mutant("limits of a clause forgotten", "requests/text_options.py", "            found[name] = limit_of(", "            limit_of(", ("privacy clause",)),
