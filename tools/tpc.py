@@ -36,7 +36,7 @@ Columns = Mapping[str, list[tuple[str, str]]]
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark: its extension, how many queries it has, its page, and whose rows its private tables have."""
+    """A benchmark: its extension, how many queries it has, its page, and the units of its private tables."""
 
     name: str
     queries: int
@@ -130,7 +130,7 @@ def export(directory: Path) -> None:
 
 def outcomes(directory: Path, benchmark: Benchmark) -> list[str]:
     """One row of the page for each query."""
-    import privsql  # noqa: PLC0415 -- not in the other environment
+    import privsql
 
     texts = json.loads((directory / f"{benchmark.name}.json").read_text(encoding="utf-8"))
     connection = duckdb.connect()

@@ -68,13 +68,6 @@ REFUSED = {
         "oracle",
     ): "TRUNC(x) is that of a number to the parser: write CAST(seen AS DATE), or TRUNC(seen, 'DD')",
 }
-# Names of functions that another piece of work under way reads: skipped until then.
-_NAMES = ("20", "21", "22", "23", "25", "26", "27", "61", "62")
-WAITS = {
-    *((number, "clickhouse") for number in _NAMES),
-    *(("25", dialect) for dialect in ("hive", "spark", "spark2", "databricks")),
-    ("58", "oracle"),
-}
 
 
 @cache
@@ -154,12 +147,7 @@ def test_an_everyday_query_means_in_every_dialect_what_it_means_in_duckdb(
             session.explain(text_of(name, dialect), epsilon=MANY, dialect=dialect)
         return
     exact = database.execute(text_of(name, "duckdb")).df()
-    try:
-        answer = session.query(text_of(name, dialect), epsilon=MANY, dialect=dialect)
-    except privsql.SqlError:
-        if case in WAITS:
-            pytest.skip("other work under way reads this function's name")
-        raise
+    answer = session.query(text_of(name, dialect), epsilon=MANY, dialect=dialect)
     assert unmatched(_rows(answer.df()), _rows(exact)) == []
 
 
