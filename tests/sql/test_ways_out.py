@@ -24,7 +24,7 @@ CASES = [
     ("SELECT BIT_OR(x) FROM t", "COUNT(*) FILTER (WHERE x // 4 % 2 = 1)", "SELECT COUNT(*) FILTER (WHERE x // 4 % 2 = 1) FROM t"),
     ("SELECT LIST(x) FROM t", "COUNT(*) ... GROUP BY declared keys", "SELECT k, COUNT(*) FROM t GROUP BY k"),
     ("SELECT BOOL_OR(x > 2) FROM t", "COUNT(*) FILTER (WHERE ...)", "SELECT COUNT(*) FILTER (WHERE x > 2) FROM t"),
-    ("SELECT arg_max(k, x) FROM t", "arg_max(k, n) FROM (SELECT k", "SELECT arg_max(k, n) FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k)"),
+    ("SELECT arg_max(k, x) FROM t", "FROM (SELECT k", "SELECT arg_max(k, n) FROM (SELECT k, SUM(x) n FROM t GROUP BY k)"),
     ("DELETE FROM t", "SELECT ... FROM", "SELECT COUNT(*) FROM t"),
     ("SELECT COUNT(*) FROM t WHERE COUNT(*) > 2", "HAVING", "SELECT k, COUNT(*) FROM t GROUP BY k HAVING COUNT(*) > 2"),
     ("SELECT k, x, COUNT(*) FROM t GROUP BY k", "put it into COUNT, SUM or AVG", "SELECT k, AVG(x), COUNT(*) FROM t GROUP BY k"),
