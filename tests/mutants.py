@@ -157,6 +157,10 @@ COMMANDS: dict[str, list[str]] = {
     "series": _pytest("cases/test_cases.py", only="padded_joins or series"),
     "drafting": _pytest("drafting"),
     "joins of copies": _pytest("prepare/test_copy_joins.py"),
+    "window cases": _pytest("cases/test_cases.py", only="windows"),
+    "windows": _pytest("within_unit/test_window_pairs.py"),
+    "window values": _pytest("within_unit/test_window_values.py"),
+    "windows elsewhere": _pytest("within_unit/test_windows_elsewhere.py"),
 }
 
 
@@ -466,6 +470,29 @@ MUTANTS = [
     Mutant("arg_max takes the first seen", _ROWS_SQL, 'return f"({node.function[4:]}({both}){where})[2]"', 'return f"{node.function}({argument}, {place}){where}"', _OF_UNITS),
     # -- dialects
     Mutant("days between moments counted as between dates", "sql/bind/scalar/calls.py", "if OF_DATES in node.meta and not start.type.kind is end.type.kind is Kind.DATE:", "if False:", ("dialects",)),
+    # -- windows within a unit
+    Mutant("a window's partition without the unit", "render/duckdb_windows.py", "within = [UNIT_COLUMN, *map(", 'within = ["1", *map(', ("windows",)),
+    Mutant("a window partitioned by what does not tell the unit", "sql/bind/within_unit/window_binder.py", "or not self.whose.tells(columns):", "or False:", ("windows",)),
+    Mutant("a window over rows that are each one person's", "sql/bind/within_unit/window_binder.py", "if self.whose.whose is not Whose.UNITS or not", "if not", ("windows",)),
+    Mutant("a partition without the columns in which a unit's rows differ", "sql/bind/within_unit/window_binder.py", "return tuple(sorted(parts, key=repr))", "return ()", ("window values",)),
+    Mutant("ties of a window by physical order", "render/duckdb_windows.py", "for name in names] if window.tells_rows_apart else []", "for name in names] if False else []", ("windows",)),
+    Mutant("ties told apart by the first column alone", "render/duckdb_windows.py", "for name in names] if window.tells_rows_apart else []", "for name in names[:1]] if window.tells_rows_apart else []", ("windows",)),
+    Mutant("the first of a RANGE frame by physical order", "render/duckdb_windows.py", "if window.function in VALUES and not window.tells_rows_apart:", "if False:", ("windows",)),
+    Mutant("peers told apart", "algebra/unit_rows/windows.py", "return self.function in _PLACES or", "return True or", ("window values",)),
+    Mutant("the sign of zero beside equal rows", "render/duckdb_windows.py", 'f"{self.scalar(one_zero(each.column))} AS {name}"', 'f"{name} AS {name}"', ("windows",)),
+    Mutant("a rank taken for a bound on rows", "algebra/unit_rows/numbering.py", 'if window.function == "row_number" and', 'if window.function in ("row_number", "rank", "dense_rank") and', ("windows",)),
+    Mutant("a count taken for a bound on rows", "algebra/unit_rows/numbering.py", 'if window.function == "row_number" and', "if", ("windows",)),
+    Mutant("the first rows of each part taken for those of a unit", "algebra/unit_rows/numbering.py", "apart = all(isinstance(each, Column) and each.name in same for each in window.by)", "apart = True", ("windows",)),
+    Mutant("ROW_NUMBER <= 2 keeps one row", "algebra/unit_rows/numbering.py", 'yield name, most - (operator == "<")', "yield name, 1", ("windows",)),
+    Mutant("ROW_NUMBER <> 1 keeps one row", "algebra/unit_rows/numbering.py", 'case Column(name=name), Literal(), "=":', 'case Column(name=name), Literal(), "=" | ">" | ">=":', ("windows",)),
+    Mutant("numbers that join rows of several units", "algebra/unit_rows/numbering.py", "        case _:\n            return\n", "        case _:\n            for name in ('left', 'right'):\n                if hasattr(relation, name):\n                    yield from _bounds(getattr(relation, name), same, kept)\n", ("windows",)),
+    Mutant("windows over the first rows of a copy", "planning/rewrites/prepared_joins.py", "        case Filter() | Project() | Unpivot():\n            return only_scan(relation.input)", "        case Filter() | Project() | Unpivot():\n            return only_scan(relation.input)\n        case _ if hasattr(relation, 'windows'):\n            return only_scan(relation.input)", ("windows elsewhere",)),
+    Mutant("NTILE(0)", "sql/bind/within_unit/window_binder.py", '"The n of NTILE(n)", 1)', '"The n of NTILE(n)", 0)', ("window cases",)),
+    Mutant("frames that begin at a column", "sql/bind/within_unit/frame_ends.py", "    if number is None or not least <= number <= MOST_ROWS:", "    if number is None:\n        number = 1\n    if False:", ("window cases",)),
+    Mutant("EXCEPT between people", "sql/bind/within_unit/differences.py", "or not whose.tells(each.name for each in both.fields):", "or False:", ("windows",)),
+    Mutant("EXCEPT without the unit", "sql/bind/within_unit/differences.py", "same_unit=not is_public(other))", "same_unit=False)", ("windows elsewhere",)),
+    Mutant("QUALIFY above an aggregate dropped", "sql/bind/select.py", 'self._refuse_windows("Qualify", "Distinct")\n        if is_released', 'if is_released', ("window cases",)),
+    Mutant("QUALIFY in EXISTS dropped", "sql/bind/where.py", '"having", "qualify", "order"', '"having", "order"', ("window cases",)),
     # -- BigQuery's privacy clause
     Mutant("any column may be the privacy unit of a clause", "sql/privacy_clause/private_select.py", "if by_row or (whose.whose is Whose.UNITS and whose.is_unit([column.name])):", "if True:", ("privacy clause",)),
     Mutant("limits of a clause forgotten", "requests/text_options.py", "            found[name] = limit_of(", "            limit_of(", ("privacy clause",)),
@@ -540,7 +567,7 @@ MUTANTS = [
     Mutant("divisor guard removed", "render/write_expressions.py", "nullif({below}, {zero})", "{below}", ('rows', 'soundness')),
     # -- what the engine makes of an expression
     Mutant("results keep DuckDB's own type", "render/write_expressions.py", "self.type_name(made) == name else self.try_cast(rendered, None, name)", "self.type_name(made) == name else rendered", ('types',)),
-    Mutant("aggregates keep DuckDB's own type", "render/duckdb.py", "return f\"TRY_CAST({self._aggregate(node)} AS {self.type_name(node.type)})\"", "return self._aggregate(node)", ('types',)),
+    Mutant("aggregates keep DuckDB's own type", "render/duckdb.py", "return f\"TRY_CAST({self._aggregate(node, over)} AS {self.type_name(node.type)})\"", "return self._aggregate(node, over)", ('types',)),
     Mutant("totals past 64 bits are BIGINT", "sql/bind/release.py", "if self.exact and summed.is_wide else BIGINT", "if False else BIGINT", ('expressions',)),
     Mutant("%n is a format", "algebra/patterns.py", '    "%p": "AM or PM",', '    "%n": "nanoseconds",\n    "%p": "AM or PM",', ("locality",)),
     Mutant("a Parquet file's statistics decide which NaN count", "engines/duckdb/open_source.py", '", can_have_nan = true" if', '"" if', ("files",)),
