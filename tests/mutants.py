@@ -89,6 +89,7 @@ COMMANDS: dict[str, list[str]] = {
     "conditions": _pytest("analysis/test_conditions.py"),
     "disjoint": _pytest("cases/test_cases.py", only="disjoint_counts"),
     "patterns": _pytest("sql/test_patterns.py"),
+    "dialects": _pytest("dialects/test_everyday.py", only="one_dialect or something_else"),
     "privacy clause": _pytest("sql/test_privacy_clause.py"),
     "expressions": _pytest("engines/test_engine_beliefs.py"),
     "names": _pytest("sql/test_reserved_names.py"),
@@ -468,6 +469,8 @@ MUTANTS = [
     Mutant("floats of a unit added in any order", _PER_UNIT, "return type_.kind is Kind.DECIMAL and type_.precision <= 18", "return True", _OF_UNITS),
     Mutant("the sign of zero left to the order of rows", "algebra/exact.py", "op(Operation.ONE_ZERO, value) if expression.type.kind is Kind.DOUBLE else value", "value", ('pairs', 'units')),
     Mutant("arg_max takes the first seen", _ROWS_SQL, 'return f"({node.function[4:]}({both}){where})[2]"', 'return f"{node.function}({argument}, {place}){where}"', _OF_UNITS),
+    # -- dialects
+    Mutant("days between moments counted as between dates", "sql/bind/scalar/calls.py", "if OF_DATES in node.meta and not start.type.kind is end.type.kind is Kind.DATE:", "if False:", ("dialects",)),
     # -- windows within a unit
     Mutant("a window's partition without the unit", "render/duckdb_windows.py", "within = [UNIT_COLUMN, *map(", 'within = ["1", *map(', ("windows",)),
     Mutant("a window partitioned by what does not tell the unit", "sql/bind/within_unit/window_binder.py", "or not self.whose.tells(columns):", "or False:", ("windows",)),

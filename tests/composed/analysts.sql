@@ -194,39 +194,29 @@ SELECT string_agg(country, ', ' ORDER BY n DESC) AS by_size FROM (SELECT country
 
 SELECT s.country, s.n, (SELECT COUNT(*) FROM (SELECT country, COUNT(*) AS n FROM customers GROUP BY country) x WHERE x.n > s.n) AS larger FROM (SELECT country, COUNT(*) AS n FROM customers GROUP BY country) s
 
--- what other work under way will answer
--- waits: windows within one person
+-- within one person, public tables on the left, and what other work under way will answer
 SELECT department, COUNT(*) AS first_visits FROM (SELECT department, ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY day, department, cost, minutes) AS visit FROM appointments) WHERE visit = 1 GROUP BY department
 
--- waits: windows within one person
 SELECT AVG(gap) AS days_between FROM (SELECT day - LAG(day) OVER (PARTITION BY patient_id ORDER BY day) AS gap FROM appointments) WHERE gap BETWEEN 0 AND 365
 
--- waits: windows within one person
 SELECT channel, COUNT(*) AS last_orders FROM (SELECT channel FROM orders QUALIFY ROW_NUMBER() OVER (PARTITION BY customer_id ORDER BY placed DESC, order_id) = 1) GROUP BY channel
 
--- waits: windows within one person
 WITH o AS (SELECT customer_id, channel, LEAD(channel) OVER (PARTITION BY customer_id ORDER BY placed, order_id) AS next FROM orders) SELECT channel, next, COUNT(*) AS n FROM o WHERE next IN ('web', 'app', 'store') GROUP BY channel, next
 
--- waits: windows within one person
 WITH o AS (SELECT amount, SUM(amount) OVER (PARTITION BY customer_id ORDER BY placed, order_id) AS so_far FROM orders) SELECT COUNT(*) AS orders_past_1000 FROM o WHERE so_far > 1000
 
--- waits: a public table on the left of a LEFT JOIN
 SELECT d.department, COUNT(a.day) AS visits FROM departments d LEFT JOIN appointments a ON a.department = d.department GROUP BY d.department
 
--- waits: a public table on the left of a LEFT JOIN
 SELECT t.region, SUM(o.amount) AS revenue FROM targets t LEFT JOIN customers c ON c.country = t.country LEFT JOIN orders o ON o.customer_id = c.customer_id GROUP BY t.region
 
--- waits: NATURAL joins
 SELECT country, COUNT(*) AS n FROM customers NATURAL JOIN orders GROUP BY country
 
 SELECT c.country, COUNT(*) AS n FROM items i LEFT JOIN orders o ON o.order_id = i.order_id JOIN customers c ON c.customer_id = o.customer_id GROUP BY c.country
 
 SELECT f.carrier, a.name, COUNT(*) AS n FROM flights f JOIN airlines a ON a.carrier = f.carrier GROUP BY f.carrier, a.name HAVING COUNT(*) > 0.5
 
--- waits: schema.table
 SELECT COUNT(*) AS n FROM main.flights WHERE dest = 'BOS'
 
--- waits: SUM(DISTINCT x)
 SELECT SUM(DISTINCT price) AS s FROM items
 
 -- waits: histograms as a function

@@ -73,8 +73,8 @@ _FORMATS = {
     "redshift": "YymdjHIMSfGV-",
     "oracle": "YymdjHIMSfGV",
     **dict.fromkeys(("spark", "spark2", "databricks", "hive"), "YymdjHIMSpfABab-"),
-    **dict.fromkeys(("mysql", "doris", "starrocks"), "YymdjHIMSpfwABab-"),
-    **dict.fromkeys(("presto", "trino", "athena"), "YymdjHIMSpfABab-"),
+    **dict.fromkeys(("mysql", "doris", "starrocks", "singlestore"), "YymdjHIMSpfwABab-"),
+    **dict.fromkeys(("presto", "trino", "athena", "dune"), "YymdjHIMSpfABab-"),
     "snowflake": "YymdHIMS",
     "bigquery": "YymdjHIMSpfGVuwUWABab",
     "sqlite": "YmdjHMSwW",
@@ -83,6 +83,12 @@ _FORMATS = {
 # Formats in which a part begins with %: other letters stand for themselves.
 _PERCENT = frozenset(
     {"mysql", "doris", "starrocks", "presto", "trino", "athena", "bigquery", "sqlite", "clickhouse"}
+)
+# In the meta of a difference in days: it means the same as in DuckDB only where both ends are dates.
+OF_DATES = "of_dates"
+WHOLE_UNITS = (
+    "in this dialect whole units are counted, in DuckDB the borders between them",
+    "count days between dates (both cast to DATE), or write the query in DuckDB's SQL",
 )
 _TRUNCATED = (exp.TimestampTrunc, exp.DateTrunc)
 _DIFFERENCES = (exp.DateDiff, exp.TsOrDsDiff)
@@ -164,11 +170,12 @@ def _other_date_part(node: exp.Expr, part: str, dialect: str) -> tuple[str, str]
                 "count days, and divide them by 7",
             )
         days = part == "day" and _is_date(node.this) and _is_date(node.expression)
-        if dialect not in _COUNT_BORDERS and not days:
-            return (
-                "in this dialect whole units are counted, in DuckDB the borders between them",
-                "count days between dates (both cast to DATE), or write the query in DuckDB's SQL",
-            )
+        borders = dialect in _COUNT_BORDERS or node.args.get("date_part_boundary")
+        if not borders and not days:
+            if part == "day":  # the binder refuses it unless both are dates
+                node.meta[OF_DATES] = True
+                return None
+            return WHOLE_UNITS
         return None
     of_weeks = part.startswith(("week", "yearweek")) and part not in ("weekday", "weekofyear")
     if of_weeks and dialect not in _SAME_WEEKS:

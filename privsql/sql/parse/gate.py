@@ -17,6 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from privsql.errors import Place, Refused, SqlError
 from privsql.sql.parse.constants import NOTHING, Constants, number_marks, with_constants
+from privsql.sql.parse.dialect_spellings import write_as_duckdb
 from privsql.sql.parse.dialects import dialect_name, refuse_other_meanings
 from privsql.sql.parse.permitted import PERMITTED
 from privsql.sql.parse.places import place_of
@@ -45,6 +46,7 @@ def one_statement(
     """Exactly one SELECT, written plainly, and where it begins; nothing in it is permitted yet."""
     statement, _, start = _parsed(text, dialect, constants)
     _refuse_other_statements(statement, start)
+    write_as_duckdb(statement, dialect)
     write_plainly(statement)
     if rewrite is not None:
         rewrite(statement)
@@ -83,6 +85,7 @@ def permitted(
 ) -> exp.Expr:
     """One SELECT, written plainly, every node of which has a rule."""
     _refuse_other_statements(statement, start)
+    write_as_duckdb(statement, dialect)
     write_plainly(statement)
     if rewrite is not None:
         rewrite(statement)

@@ -19,6 +19,7 @@ from privsql.algebra.functions import ALIASES, BELIEFS, FUNCTIONS, OPPOSITE, PAR
 from privsql.algebra.patterns import check_step
 from privsql.errors import Refused, SqlError, did_you_mean
 from privsql.sql.bind.scalar.casts import Bind, interval, word
+from privsql.sql.parse.dialects import OF_DATES, WHOLE_UNITS
 from privsql.sql.parse.permitted import FUNCTION_OF
 from privsql.sql.parse.refusals import WAYS_OUT, refusal
 from privsql.types import BIGINT, BOOLEAN, DATE, MOMENTS, TEXT, TIMESTAMP, Kind
@@ -206,7 +207,10 @@ def _read_day(bind: Bind, node: exp.StrToDate) -> Expression:
 
 
 def _difference(bind: Bind, node: exp.DateDiff | exp.TsOrDsDiff) -> Expression:
-    return build.call("date_diff", [_unit(node.args.get("unit")), bind(node.expression), bind(node.this)])
+    start, end = bind(node.expression), bind(node.this)
+    if OF_DATES in node.meta and not start.type.kind is end.type.kind is Kind.DATE:
+        raise Refused("refused-dialect", *WHOLE_UNITS)
+    return build.call("date_diff", [_unit(node.args.get("unit")), start, end])
 
 
 def _shifted(bind: Bind, node: exp.DateAdd | exp.DateSub) -> Expression:
