@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from privsql.algebra.patterns import check_escape, check_format
+from privsql.engines.duckdb.catalogue.catalogue_statements import SYSTEM
 from privsql.engines.duckdb.safety.plan_nodes import (
     FLOATS,
     MOMENTS,
@@ -215,6 +216,8 @@ class PlanRules:
         """Whether TRY turns every failure of it into NULL, provided its operands do not fail."""
         arguments = node.get("children", [])
         name = node.get("qname", {}).get("path", [""])[-1]
+        if name == "timezone":
+            return self._is_local_time(arguments)
         if not all(type_id(type_of(each)) in (*SIMPLE, "LIST") for each in arguments):
             return self.is_safe(node)
         if node["type"] == "OPERATOR_CAST":
@@ -229,6 +232,14 @@ class PlanRules:
         if name in _TRIED_WITH_CONSTANTS and len(arguments) > 1 and name not in ("//", "%"):
             return all(_is_small(each, False) for each in arguments[1:])
         return name in _TRIED or self.is_safe(node)
+
+    def _is_local_time(self, arguments: list[Node]) -> bool:
+        """Whether it is an instant's local time in a zone that DuckDB knows: TRY does not catch others."""
+        if [type_id(type_of(each)) for each in arguments] != ["VARCHAR", "TIMESTAMP WITH TIME ZONE"]:
+            return False
+        zone = value_of(uncast(arguments[0]))
+        names = f"SELECT name FROM {SYSTEM}.pg_timezone_names()"
+        return isinstance(zone, str) and (zone,) in self.read(names)
 
     def _is_value(self, node: Node) -> bool:
         """Whether a constant, with or without casts, is valid: a malformed one in a CASE would fail on some
