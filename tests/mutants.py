@@ -44,6 +44,7 @@ COMMANDS: dict[str, list[str]] = {
     "pairs": _pytest("soundness/test_unit_pairs.py", "planning/test_units.py"),
     "tightness": _pytest("soundness/test_tightness.py"),
     "unnest": _pytest("planning/test_unnest.py"),
+    "distinct sums": _pytest("planning/test_distinct_sums.py"),
     "null keys": _pytest("analysis/test_null_keys.py"),
     "undetermined": _pytest("results/test_undetermined.py"),
     "outliers": _pytest("planning/test_outliers.py"),
@@ -86,8 +87,12 @@ COMMANDS: dict[str, list[str]] = {
     "conditions": _pytest("analysis/test_conditions.py"),
     "disjoint": _pytest("cases/test_cases.py", only="disjoint_counts"),
     "patterns": _pytest("sql/test_patterns.py"),
+    "privacy clause": _pytest("sql/test_privacy_clause.py"),
     "expressions": _pytest("engines/test_engine_beliefs.py"),
     "names": _pytest("sql/test_reserved_names.py"),
+    "boxes": _pytest("sql/test_boxes.py"),
+    "boxed": _pytest("results/test_boxed_intervals.py"),
+    "influence": _pytest("sql/test_influence.py"),
     "checks": _pytest("analysis/test_domains.py", only="check_lets"),
     "domains": _pytest("analysis/test_domains.py", only="every_value_that_occurs"),
     "beside": _pytest("planning/test_beside.py"),
@@ -148,6 +153,8 @@ COMMANDS: dict[str, list[str]] = {
     "units by key": _pytest("prepare/test_by_key.py"),
     "noise of copies": _pytest("prepare/test_copy_noise.py"),
     "joins": _pytest("cases/test_cases.py", only="joins"),
+    "padded joins": _pytest("planning/test_padded_joins.py"),
+    "series": _pytest("cases/test_cases.py", only="padded_joins or series"),
     "drafting": _pytest("drafting"),
     "joins of copies": _pytest("prepare/test_copy_joins.py"),
 }
@@ -208,8 +215,29 @@ _BILLS = "        return self.ledger.running(bills, self.policy.neighbours, self
 _LEDGER_FILE, _FUSE, _FOLDED = "budget/ledger_file/file_ledger.py", ("fuse",), ("repeated names",)
 _ABOVE, _SANDBOX = "sql/parse/above.py", "engines/duckdb/sandbox.py"
 _CONNECTION = "engines/duckdb/connection.py"
+_PADDED, _PADDED_FILE = ("padded joins",), "planning/rewrites/padded.py"
+_KEYS_OF_PUBLIC = "analysis/public_keys/combinations.py"
 
 MUTANTS = [
+    # -- intervals above the noise
+    Mutant("a rank counts rows that may not be there", "sql/boxes/ranks.py", "certainly = both(qualified(rows.must, _OTHER), ", "certainly = both(", ("boxes",)),
+    Mutant("a rank takes ties for certain", "sql/boxes/ranks.py", "no(_before_or_tied(this, other))", "no(_before(this, other))", ("boxes",)),
+    Mutant("NULL comes before numbers in every order", "sql/boxes/ranks.py", "    if a.nulls_first:\n", "    if True:\n", ("boxes",)),
+    Mutant("a descending order read as ascending", "sql/boxes/ranks.py", "if a.descending else (a.cell, b.cell)", "if False else (a.cell, b.cell)", ("boxes",)),
+    Mutant("LIMIT keeps a row for certain that may be behind it", "sql/boxes/ranks.py", "sure = both(sure, exp.LTE(this=place.high, expression=end))", "sure = both(sure, exp.LTE(this=place.low, expression=end))", ("boxes",)),
+    Mutant("a maximum over rows that may not be there", "sql/boxes/aggregates.py", "own.over(most(this=_if(own.sure, inner)))", "own.over(most(this=_if(own.may, inner)))", ("boxes",)),
+    Mutant("a sum without the rows that may not be there", "sql/boxes/aggregates.py", "(own.may, least(cell.low, _ZERO))", "(FALSE, cell.low)", ("boxes",)),
+    Mutant("an average of rows that may not be there", "sql/boxes/aggregates.py", "unsure = holds(own.over(exp.LogicalOr(this=both(own.may, no(own.sure)))))", "unsure = FALSE", ("boxes",)),
+    Mutant("a count of rows whose number may be NULL", "sql/boxes/aggregates.py", "sure = both(group.sure, no(cell.null))", "sure = group.sure", ("boxes",)),
+    Mutant("a difference of lower ends", "sql/boxes/cell_rules.py", "exp.Sub(this=a.low, expression=b.high), exp.Sub(this=a.high, expression=b.low)", "exp.Sub(this=a.low, expression=b.low), exp.Sub(this=a.high, expression=b.high)", ("boxes",)),
+    Mutant("a quotient by what may be 0", "sql/boxes/cell_rules.py", "either(a.null, b.null, no(clear))), clear", "either(a.null, b.null)), TRUE", ("boxes",)),
+    Mutant("equal ends taken for equal numbers", "sql/boxes/cell_rules.py", "apart = either(exp.LT(this=a.low, expression=b.high), exp.LT(this=b.low, expression=a.high))", "apart = either(exp.NEQ(this=a.low, expression=b.low), exp.NEQ(this=a.high, expression=b.high))", ("boxes",)),
+    Mutant("CASE takes the first branch that may be taken", "sql/boxes/cell_rules.py", "never, always = no(condition.true), condition.certain", "never, always = no(condition.true), condition.true", ("boxes",)),
+    Mutant("rows of WHERE are certain", "sql/boxes/program.py", "must=both(rows.must, kept.certain))", "must=rows.must)", ("boxes",)),
+    Mutant("padded rows have no NULL", "sql/boxes/from_clause.py", "return Cell(value.low, value.high, holds_null(value.low, value.null), value.whole)", "return value", ("boxes",)),
+    Mutant("NOT IN by rows that may be there", "sql/boxes/evaluate.py", "return Truth(holds(among[0]), holds(no(among[1])),", "return Truth(holds(among[0]), holds(no(among[0])),", ("boxes",)),
+    Mutant("each number at the level of all", "results/joint_box.py", "return 1.0 - (1.0 - level) / max(1, cells)", "return level", ("boxed",)),
+    Mutant("GROUP BY 1 is a key whatever it stands for", "sql/split/influence.py", "keys = [_behind(each, node) for each in group.expressions]", "keys = group.expressions", ("influence",)),
     # -- sensitivity
     Mutant("GROUP BY without the factor 2 for replace-one", _SENSITIVITY, "2 * rows * size, shared * width", "rows * size, shared * width"),
     Mutant("rows of one person not counted, add-remove", _SENSITIVITY, "rows * size, shared * size", "size, size"),
@@ -228,6 +256,24 @@ MUTANTS = [
     Mutant("tags keep copies apart even if they are alike", _STABILITY, "max(by_label.values(), default=0) + unlabelled", "1"),
     Mutant("a filter leaves the number of rows fixed", _STABILITY, "steady=False, why=\"a filter keeps", "why=\"a filter keeps"),
     Mutant("private rows called public", "algebra/relations.py", "isinstance(each, Scan) and each.private for", "isinstance(each, Scan) and each.private and each.unit is not None for"),
+    # -- public rows that no private row meets
+    Mutant("padded rows that a person takes away are not counted", _STABILITY, "return Stability(2 * inner * matches([]), False, text, both, adds=False)", "return Stability(inner * matches([]), False, text, both, adds=False)", _PADDED),
+    Mutant("padded rows are not counted in their key", _STABILITY, "return shares(columns) + inner * matches(", "return shares(columns) + 0 * matches(", _PADDED),
+    Mutant("padded rows before bounding", _PADDED_FILE, "or not is_bounded(release.input) or", "or", _PADDED),
+    Mutant("one public row a key is not looked for", _PADDED_FILE, "return look.most_alike(named_rows, [name for name, _ in named]) <= 1", "return True", _PADDED),
+    Mutant("max(1, matches) although WHERE drops matches", _PADDED_FILE, "            case Project():\n                keys =", "            case Filter():\n                relation = relation.input\n            case Project():\n                keys =", _PADDED),
+    Mutant("padded rows have no keys of their own", _PADDED_FILE, "return replace(task, query=query, keyed=release.input)", "return replace(task, query=query)", _PADDED),
+    Mutant("a padded row is thought to add nothing to any SUM", _PADDED_FILE, 'build.compare("<>", argument, literals.whole(0))', "Literal(False, BOOLEAN)", _PADDED),
+    Mutant("rows of NULLs are no values", _PADDED_FILE, "return False  # of NULLs", "return True  # of NULLs", _PADDED),
+    Mutant("a padded row has a partner of its unit", _PADDED_FILE, "_Followed(kept, inner.candidates if semi.anti else None)", "_Followed(kept, None if semi.anti else inner.candidates)", _PADDED),
+    Mutant("a padded join beside another one", _PADDED_FILE, "                raise _unbounded(place)\n            shown =", "                pass\n            shown =", _PADDED),
+    Mutant("public rows of FULL JOIN tell the unit", _OWNERS, 'if join.kind != "inner":\n        return left.tags', 'if join.kind == "left":\n        return left.tags', _PADDED),
+    Mutant("FULL JOIN without the rows of the right alone", _JOINS, "return UnionAll((same, rest))", "return same", _PADDED),
+    Mutant("FULL JOIN of different people's rows", _JOINS, "if not is_public(left) and not pairs_one_unit(left, right, join.on):", "if False:", ("joins",)),
+    Mutant("rows without a match have no keys", _KEYS_OF_PUBLIC, "rows = list(dict.fromkeys([*rows, *unmatched]))", "rows = list(rows)", _PADDED),
+    Mutant("a public table that is joined twice is one", _KEYS_OF_PUBLIC, 'left, right = f"{where}l", f"{where}r"', 'left = right = ""', ("joins",)),
+    Mutant("range includes its end", "sql/bind/from_clause/constant_rows.py", 'inclusive = 0 if node.args.get("is_end_exclusive") else', "inclusive =", ("series",)),
+    Mutant("NATURAL compares the first shared column alone", "sql/bind/from_clause/shared_columns.py", "    return found\n\n\ndef _visible", "    return found[:1]\n\n\ndef _visible", ("joins",)),
     # -- lists
     Mutant("UNNEST does not multiply", _STABILITY, "rows = None if inner.rows is None else inner.rows * most", "rows = inner.rows", ("soundness",)),
     Mutant("UNNEST: a person counts once in every other key, too", _STABILITY, "return kept if name in columns else kept * most", "return kept", ("soundness",)),
@@ -282,6 +328,12 @@ MUTANTS = [
     Mutant("AVG of a unit not cut", "planning/aggregates/means.py", "many = op(Operation.GREATER, count, most)", "many = op(Operation.GREATER, count, 1000000)", ('pairs', 'units')),
     Mutant("the rest of AVG not cut", "planning/aggregates/means.py", "grid.steps * least(count, most) - high", "grid.steps * count - high", ('pairs', 'units')),
     Mutant("COUNT DISTINCT not cut", "planning/aggregates/counts.py", "SomeDistinct(argument, place, context.limits.max_rows, condition)", "SomeDistinct(argument, place, 1000000, condition)", ('pairs', 'units')),
+    Mutant("SUM DISTINCT spans the range alone", "planning/aggregates/distinct_sums.py", "max(grid.width(False), 1)", "max(grid.width(True), 1)", ('distinct sums',)),
+    Mutant("SUM DISTINCT with the size of its span", "planning/aggregates/distinct_sums.py", "max(grid.magnitude, 1)", "max(grid.high - grid.low, 1)", ('distinct sums',)),
+    Mutant("SUM DISTINCT before the clamp", "planning/aggregates/distinct_sums.py", "Cast(grid.clamped(Value(argument)), BIGINT, total=False)", "Cast(Value(argument), BIGINT, total=False)", ('distinct sums',)),
+    Mutant("SUM DISTINCT of a unit not cut", "planning/aggregates/distinct_sums.py", "context.limits.max_rows, where)", "1000000, where)", ('distinct sums',)),
+    Mutant("SUM DISTINCT of lists adds every unit's", "render/duckdb.py", "list_sum(list_distinct(flatten(list(", "list_sum((flatten(list(", ('distinct sums',)),
+    Mutant("AVG DISTINCT with half its size", "planning/aggregates/distinct_sums.py", "context.bound(grid.steps, grid.steps, 2, once)", "context.bound(-(-grid.steps // 2), grid.steps, 2, once)", ('distinct sums',)),
     Mutant("which values are counted left to the order of rows", "render/duckdb.py", "ranked = f\"list_sort(list_distinct({listed}), 'ASC', 'NULLS LAST')\"", "ranked = f\"list_distinct({listed})\"", ('pairs', 'units')),
     Mutant("a unit counted once a row", "planning/aggregates/counts.py", "(clean(total(least(Name(name), 1))),)", "(clean(total(Name(name))),)", ('pairs', 'units')),
     # -- units: what is kept is chosen fairly
@@ -412,6 +464,13 @@ MUTANTS = [
     Mutant("floats of a unit added in any order", _PER_UNIT, "return type_.kind is Kind.DECIMAL and type_.precision <= 18", "return True", _OF_UNITS),
     Mutant("the sign of zero left to the order of rows", "algebra/exact.py", "op(Operation.ONE_ZERO, value) if expression.type.kind is Kind.DOUBLE else value", "value", ('pairs', 'units')),
     Mutant("arg_max takes the first seen", _ROWS_SQL, 'return f"({node.function[4:]}({both}){where})[2]"', 'return f"{node.function}({argument}, {place}){where}"', _OF_UNITS),
+    # -- BigQuery's privacy clause
+    Mutant("any column may be the privacy unit of a clause", "sql/privacy_clause/private_select.py", "if by_row or (whose.whose is Whose.UNITS and whose.is_unit([column.name])):", "if True:", ("privacy clause",)),
+    Mutant("limits of a clause forgotten", "requests/text_options.py", "            found[name] = limit_of(", "            limit_of(", ("privacy clause",)),
+    Mutant("the price of a clause goes before that of the call", "requests/text_options.py", "if given is not None and given != written:", "if False:", ("privacy clause",)),
+    Mutant("bounds of a contribution applied row by row", "sql/privacy_clause/private_select.py", "return _clamped_rows(relation) if rows else", "return _clamped_rows(relation) if True else", ("privacy clause",)),
+    Mutant("contributions not clamped from below", "sql/privacy_clause/private_select.py", 'build.unify("greatest", [value, bounds[0]])', "value", ("privacy clause",)),
+    Mutant("the clause lost where a query is divided", "sql/split/divide.py", ', "with_", "privacy")', ', "with_")', ("privacy clause",)),
     # -- NULL keys, and cells that say nothing
     Mutant("the owner's word on NULL believed for bounds", _CATALOGUE, "nullable=not column.required,", "nullable=not column.required and policy.null_is_key,", ("null keys",)),
     Mutant("NULL a key whatever the owner says", _CATALOGUE, "null_is_key=policy.null_is_key and not column.required", "null_is_key=not column.required", ("null keys",)),
@@ -566,7 +625,7 @@ MUTANTS = [
     Mutant("macros: the owner's catalogue is read", "engines/duckdb/catalogue/catalogue_statements.py", 'f"expression, referenced_table, referenced_column_names FROM {SYSTEM}.duckdb_constraints() "', '"expression, referenced_table, referenced_column_names FROM duckdb_constraints() "', ("settings",)),
     # -- time zones
     Mutant("zones: an instant may fail", "render/write_relations.py", 'return self.guarded(f"timezone({self.text(zone)}, {name})")', 'return f"timezone({self.text(zone)}, {name})"', ("zones",)),
-    Mutant("zones: a zone that nobody knows", "engines/duckdb/safety/plan_rules.py", "return isinstance(zone, str) and (zone,) in self.read(names)", "return True", ("zones",)),
+    Mutant("zones: a zone that nobody knows", "engines/duckdb/safety/plan_nodes.py", "return isinstance(zone, str) and (zone,) in read(", "return True or bool(", ("zones",)),
     Mutant("zones: all instants are in UTC", "sql/bind/catalogue.py", "return in_zone(zone) if cast == IN_UTC else cast", "return cast", ("zones",)),
     Mutant("zones: instants tell people apart", _CATALOGUE, "return finer or column.cast == IN_UTC", "return finer", ("zones",)),
     Mutant("zones: the connection's setting decides", "render/write_relations.py", 'return self.guarded(f"timezone({self.text(zone)}, {name})")', 'return self.try_cast(name, None, "TIMESTAMP")', ("zones",)),

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from privsql.algebra.exact import CountDistinctIn, Operation, Over, SomeDistinct
+from privsql.algebra.exact import CountDistinctIn, Operation, Over, SomeDistinct, SumDistinctIn
 from privsql.algebra.expressions import Aggregate
 from privsql.algebra.relations import Unnest, Unpivot
 from privsql.errors import SqlError
@@ -139,6 +139,10 @@ class DialectBase(ABC):
     @abstractmethod
     def count_distinct_in(self, count: CountDistinctIn) -> str:
         """How many different values all the lists contain."""
+
+    @abstractmethod
+    def sum_distinct_in(self, total: SumDistinctIn) -> str:
+        """What the different values of all the lists add up to."""
 
     # -- statements ------------------------------------------------------------------------------------------
     @abstractmethod

@@ -21,6 +21,7 @@ from privsql.engines.duckdb.sandbox import sandbox
 from privsql.errors import ArgumentError, Refused, SqlError
 from privsql.planning.composed_plan import ComposedPlan, PlannedPart
 from privsql.planning.plan import Plan
+from privsql.planning.precision.interval_kinds import box_of, end_types
 from privsql.policy.checks import delta_of, epsilon_of
 from privsql.privacy.events import Event
 from privsql.render.write_above import write_above
@@ -31,6 +32,7 @@ from privsql.requests.stage import Stage
 from privsql.results.answer import Answer
 from privsql.results.composed_answer import ComposedAnswer, Compute
 from privsql.results.finish import key_values
+from privsql.sql.boxes.box import Boxed
 from privsql.sql.split.composition import Composition, QueryPart
 from privsql.sql.split.stage_values import Rows, example, rows_of
 from privsql.tables import as_array
@@ -71,6 +73,9 @@ def answer_composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Comp
     composed = _composed(stage, refusal, pipeline)
     for each in composed.plan.releases:
         pipeline.give_notice(each)
+    paid = [released_events(priced.plan) for priced in composed.batch.paid.values()]
+    if paid:  # so that a refusal speaks of the whole price, and not of the first part that is too much
+        pipeline.ledger.expect(paid, pipeline.who(stage))
 
     def now(priced: Priced, answers: Mapping[int, Answer]) -> Priced:
         known = {part.name: answers[place] for place, part in enumerate(composed.parts) if place in answers}
@@ -109,8 +114,23 @@ def _composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Composed:
     if known is not None and len(known.columns) != len(columns):
         known = None
     again = "" if known is None else write_above(known.query)
-    plan = ComposedPlan(parts, above, tuple(columns), known, again)
+    box, ends = _box(composition, parts, len(columns))
+    plan = ComposedPlan(parts, above, tuple(columns), known, again, box, ends)
     return Composed(composition.parts, plan, batch)
+
+
+def _box(composition: Composition, parts: Sequence[PlannedPart], width: int) -> tuple[Boxed | None, str]:
+    """The rules for the ends of columns, and their SQL; none where the engine does not accept it."""
+    plans = {each.name: each.plan for each in parts}
+    box = box_of(composition.above, plans)
+    if box is None or len(box.columns) != width:
+        return None, ""
+    ends = write_above(box.query)
+    try:
+        sandbox().check(ends, {name: end_types(plan) for name, plan in plans.items()})
+    except SqlError:
+        return None, ""
+    return box, ends
 
 
 def _composition(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Composition:

@@ -43,6 +43,7 @@ from privsql.requests.stage import Stage
 from privsql.results.answer import Answer
 from privsql.results.finish import computed_types, finish, public_answer
 from privsql.results.notices import Bounded, BoundingNotice
+from privsql.schema import Schema
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.parse.tokens import too_deep
 from privsql.sql.read import read, read_composition, read_part
@@ -140,6 +141,11 @@ class Pipeline:
                 "name-table", f"there is no table {table}", did_you_mean(str(table), catalogue.names)
             )
         return source.relation
+
+    def current_schema(self) -> Schema:
+        """The tables as they are now."""
+        self._follow_schema()
+        return self.schema
 
     def _follow_schema(self) -> None:
         if not self.engine.fixed_schema:

@@ -53,6 +53,8 @@ TOP = [
     "attacks",
     "frame",
     "pandas",
+    "dbapi",
+    "sqlalchemy",
     "drafting",
     "cli",
     "demo",

@@ -102,7 +102,7 @@ def _member(
 def _exists(relation: Relation, query: exp.Expr, anti: bool, source: Source, queries: Queries) -> Relation:
     node = query.this if isinstance(query, exp.Subquery) else query
     place = place_of(query)
-    clauses = ("group", "having", "order", "limit", "offset", "with_")
+    clauses = ("group", "having", "qualify", "order", "limit", "offset", "with_")
     if (
         not isinstance(node, exp.Select)
         or node.args.get("from_") is None

@@ -23,6 +23,7 @@ from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import only_select, refusal, way_out_of
 from privsql.sql.parse.spellings import write_plainly
 from privsql.sql.parse.tokens import MISSING_ARGUMENT, tokens_of, too_deep
+from privsql.sql.privacy_clause.marked_tree import read_marks
 
 MAX_NODES = 6_000
 
@@ -51,8 +52,8 @@ def one_statement(
 
 
 def _parsed(text: str, dialect: str, constants: Constants) -> tuple[exp.Expr, str, Place | None]:
-    tokens, start = tokens_of(text, dialect)
-    tokens, mark = number_marks(tokens, text)
+    split, start = tokens_of(text, dialect)
+    tokens, mark = number_marks(split.tokens, text)
     try:
         # words of the text it would log
         parser = sqlglot.Dialect.get_or_raise(dialect).parser(error_message_context=0)
@@ -74,7 +75,7 @@ def _parsed(text: str, dialect: str, constants: Constants) -> tuple[exp.Expr, st
     if len(statements) > 1:
         raise SqlError("sql-statements", "only one statement at a time is read", "send them one by one")
     _refuse_half_between(tokens, statements[0])
-    return with_constants(statements[0], constants, mark), dialect, start
+    return with_constants(read_marks(statements[0], split), constants, mark), dialect, start
 
 
 def permitted(

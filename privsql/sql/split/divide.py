@@ -19,7 +19,7 @@ from privsql.sql.bind.group_by import output_name
 from privsql.sql.bind.release import is_aggregate
 
 # The clauses that belong below: which rows are read, and how they are grouped.
-_BELOW = ("from_", "joins", "laterals", "where", "group", "with_")
+_BELOW = ("from_", "joins", "laterals", "where", "group", "with_", "privacy")
 # Around the function of a window: SUM(x) FILTER (...) OVER (...).
 _AROUND_A_WINDOW = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 _KEY, _VALUE = "key", "value"
