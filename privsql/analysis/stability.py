@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from privsql.algebra.expressions import Call, Column, Expression, Literal, conjuncts
 from privsql.algebra.numbering import most_numbered
 from privsql.algebra.outer_joins import pads_public_rows
-from privsql.algebra.owners import by_unit_alone, equated, owner
+from privsql.algebra.owners import by_unit_alone, equated, meets_one_group, owner
 from privsql.algebra.relations import (
     AtMost,
     Filter,
@@ -327,6 +327,14 @@ def _join(join: Join, look: Look) -> Stability:
     if is_public(join.left) or is_public(join.right):
         return _join_public(join, look)
     left, right = stability(join.left, look), stability(join.right, look)
+    if join.same_unit and join.kind == "left" and meets_one_group(join):
+        text = "only rows of the same unit are paired, and each of the left meets one group at most"
+        names = {each.name for each in join.left.fields}
+
+        def shares(columns: Sequence[str]) -> int:
+            return left.shares([name for name in columns if name in names])
+
+        return Stability(left.rows, False, text, shares, left.labels)
     if join.same_unit:
         rows = None if left.rows is None or right.rows is None else left.rows * max(1, right.rows)
         text = "only rows of the same unit are paired" + (

@@ -119,7 +119,8 @@ def _charged(batch: Batch, pipeline: Pipeline) -> Iterator[dict[int, Charge]]:
     if not batch.paid:
         yield {}
         return
-    with pipeline.charged(list(batch.paid.values())) as charges:
+    later = [number for number, place in enumerate(batch.paid) if place in batch.later]
+    with pipeline.charged(list(batch.paid.values()), later) as charges:
         yield dict(zip(batch.paid, charges, strict=True))
 
 

@@ -204,7 +204,7 @@ def test_what_the_first_stage_makes_impossible_is_no_failure_of_the_engine(sessi
 
 
 def test_a_release_of_another_price_does_not_run_in_the_second_stage(session, monkeypatch):
-    monkeypatch.setattr(composing, "_costs_no_more", lambda *_: False)
+    monkeypatch.setattr(composing, "_is_covered", lambda *_: False)
     with pytest.raises(privsql.Refused) as refused:
         session.query(OLDER, epsilon=1.0)
     assert refused.value.code == "refused-stages"

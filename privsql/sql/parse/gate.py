@@ -132,12 +132,6 @@ def _permit(statement: exp.Expr, cuts_text: bool) -> None:
             _refuse_cut_text(node)
         if any(node.args.get(name) is None for name in _NEEDED[type(node)]):
             raise SqlError("sql-syntax", *MISSING_ARGUMENT, place_of(node))
-        if (
-            isinstance(node, exp.Query)
-            and isinstance(node.parent, (exp.Binary, exp.Unary, exp.Func, exp.Alias, exp.Between))
-            and not isinstance(node.parent, (exp.Exists, exp.In))
-        ):
-            raise refusal("Exists", place_of(node))
         for name, value in node.args.items():
             _permit_argument(node, name, value, allowed)
 

@@ -11,7 +11,8 @@ from sqlglot import exp
 # would read it. Behind the arrow: the function or operator of algebra/functions.py that the node is, whose
 # arguments are the others in this order.
 _TABLE = """
-Select expressions from_ joins laterals where group having qualify windows order limit offset distinct with_ privacy
+Select expressions from_ joins laterals where group having qualify windows order limit \
+    offset distinct with_ privacy
 Subquery this alias with_ order limit offset pivots joins
 Union this expression distinct by_name? with_ order limit offset
 Except this expression distinct with_ order limit offset

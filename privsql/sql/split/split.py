@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -26,7 +26,6 @@ from privsql.algebra.relations import (
 )
 from privsql.errors import PrivsqlError, Refused, SqlError, UnknownName
 from privsql.sql.bind.catalogue import Catalogue
-from privsql.sql.bind.release import own_nodes
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import rows_shown
 from privsql.sql.split.composition import Composition, QueryPart, needed
@@ -50,7 +49,11 @@ from privsql.sql.split.query_blocks import (
     with_queries,
     without_joins,
 )
+from privsql.sql.split.same_parts import are_one
+from privsql.sql.split.scoped_tables import ScopedTables
 from privsql.sql.split.stage_values import Columns, Shape, StageValue, givens_in, placeholder
+from privsql.sql.subqueries.noisy_lookups import with_noisy_lookups
+from privsql.sql.subqueries.subquery_nodes import to_join
 
 Bind = Callable[[exp.Expr], Relation]  # a statement of one release or none; refuses what is not permitted
 ColumnsOf = Callable[[exp.Expr, Sequence[QueryPart]], Columns]  # of SQL over the answers of some parts
@@ -160,7 +163,8 @@ class _Splitter:
         return QueryBlock(written, RowKind.NOISY if RowKind.NOISY in kinds else RowKind.PUBLIC)
 
     def _select(self, node: exp.Select, scope: Scope) -> QueryBlock:
-        kinds = {self._kind(each, scope) for each in sources_of(node)}
+        node = with_noisy_lookups(node, self._tables(scope))
+        kinds = self._kinds(node, scope)
         if RowKind.PRIVATE in kinds:
             return self._private(self._below(node, scope), scope)
         written = self._above(node, scope)
@@ -182,10 +186,8 @@ class _Splitter:
                 written.set(name, [self._constants(each, scope) for each in clause])
             elif clause is not None:
                 written.set(name, self._constants(clause, scope))
-        own = [each for clause in written.iter_expressions() for each in own_nodes(clause)]
-        for aggregate in [each for each in own if isinstance(each, exp.AggFunc)]:
-            if aggregate.find(exp.Query) is not None:
-                aggregate.replace(self._constants(aggregate, scope))
+        for each in list(to_join(written)):
+            each.replace(self._constants(each, scope))
         return written
 
     def _constants(self, node: exp.Expr, scope: Scope) -> exp.Expr:
@@ -260,6 +262,7 @@ class _Splitter:
         written = with_queries(written, above)
         name = f"v{len(self.givens)}"
         given = StageValue(name, written, shape, self.columns_of(written, self.parts))
+        given = next((each for each in self.givens.values() if replace(each, name=name) == given), given)
         if shape is not Shape.TABLE and len(given.columns) != 1:
             raise SqlError(
                 "sql-subquery",
@@ -267,7 +270,7 @@ class _Splitter:
                 "select one column",
                 place_of(node),
             )
-        self.givens[name] = given
+        self.givens[given.name] = given
         return placeholder(given, node)
 
     def _private(self, node: exp.Expr, scope: Scope) -> QueryBlock:
@@ -288,7 +291,7 @@ class _Splitter:
         return QueryBlock(node, RowKind.PRIVATE)
 
     def _divided(self, node: exp.Expr, scope: Scope, refusal: PrivsqlError) -> QueryBlock:
-        halves = divide(node, self._columns_of(node, scope)) if isinstance(node, exp.Select) else None
+        halves = divide(node, self._tables(scope).columns_of) if isinstance(node, exp.Select) else None
         if halves is None:
             raise refusal
         released = with_names(halves.released, scope)
@@ -296,31 +299,26 @@ class _Splitter:
         if not is_released(relation):
             raise refusal
         name = self._part(released, noisy=True)
-        halves.above.set("from_", exp.From(this=exp.to_table(name)))
-        return QueryBlock(self._above(halves.above, {**scope, name: RELEASED}), RowKind.NOISY)
+        within = {**scope, name: RELEASED}
+        above = with_noisy_lookups(halves.over(name), self._tables(within))
+        return QueryBlock(self._above(above, within), RowKind.NOISY)
 
-    def _columns_of(self, node: exp.Select, scope: Scope) -> Callable[[exp.Column], bool]:
-        """Whether a name is a column of what a SELECT reads."""
-
-        def is_column(column: exp.Column) -> bool:
-            probe = exp.Select(expressions=[exp.column(column.this.copy())])
-            for name in ("from_", "joins", "laterals", "with_"):
-                clause = node.args.get(name)
-                if clause is not None:
-                    probe.set(name, [e.copy() for e in clause] if isinstance(clause, list) else clause.copy())
-            try:
-                self.bind(with_names(probe, scope))
-            except UnknownName:
-                return False
-            return True
-
-        return is_column
+    def _tables(self, scope: Scope) -> ScopedTables:
+        return ScopedTables(
+            self.bind,
+            scope,
+            lambda query: self.query(query, scope).kind,
+            lambda select: self._kinds(select, scope),
+        )
 
     def _part(self, statement: exp.Expr, noisy: bool) -> str:
         """The name of a part; what stands in a query twice is released once."""
-        known = next((each.name for each in self.parts if each.statement == statement), None)
-        if known is not None:
-            return known
+        needs = tuple(self.givens[name] for name in givens_in(statement))
+        for each in self.parts:
+            if each.statement == statement or (
+                needs and each.needs == needs and are_one(each.statement, statement, needs, self.bind)
+            ):
+                return each.name
         if len(self.parts) >= MOST_PARTS:
             raise Refused(
                 "refused-parts",
@@ -328,7 +326,6 @@ class _Splitter:
                 "Ask several queries.",
                 place_of(statement),
             )
-        needs = tuple(self.givens[name] for name in givens_in(statement))
         self.parts.append(QueryPart(f"{self.prefix}{len(self.parts)}", statement, noisy, needs))
         return self.parts[-1].name
 
@@ -380,6 +377,10 @@ class _Splitter:
         return written
 
     # -- kinds -----------------------------------------------------------------------------------------------
+    def _kinds(self, node: exp.Select, scope: Scope) -> set[RowKind]:
+        """Of all that a SELECT reads."""
+        return {self._kind(each, scope) for each in sources_of(node)}
+
     def _kind(self, source: exp.Expr, scope: Scope) -> RowKind:
         """What the rows of something in FROM are."""
         match source:
