@@ -624,6 +624,7 @@ MUTANTS = [
     Mutant("schemas: columns belong to a table behind its alias", "sql/parse/qualified_names.py", "self.paths = () if self.aliased else", "self.paths =", ("schemas",)),
     Mutant("schemas: two tables of one name are one", "sql/parse/qualified_names.py", "if beside and len(path) > 1:", "if False:", ("schemas",)),
     Mutant("macros: the owner's catalogue is read", "engines/duckdb/catalogue/catalogue_statements.py", 'f"expression, referenced_table, referenced_column_names FROM {SYSTEM}.duckdb_constraints() "', '"expression, referenced_table, referenced_column_names FROM duckdb_constraints() "', ("settings",)),
+    Mutant("schemas: a policy that no longer fits is kept", "requests/pipeline.py", "                self.policy = with_names_of(schema, self._written)\n                self.schema = schema\n", "                self.schema = schema\n                self.policy = with_names_of(schema, self._written)\n", ("schemas",)),
     # -- time zones
     Mutant("zones: an instant may fail", "render/write_relations.py", 'return self.guarded(f"timezone({self.text(zone)}, {name})")', 'return f"timezone({self.text(zone)}, {name})"', ("zones",)),
     Mutant("zones: a zone that nobody knows", "engines/duckdb/safety/plan_nodes.py", "return isinstance(zone, str) and (zone,) in read(", "return True or bool(", ("zones",)),

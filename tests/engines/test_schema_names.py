@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 
 import privsql
+from privsql.drafting.check_policy import check_policy
+from privsql.drafting.write import draft
 from privsql.names import joined, parts_of
 from privsql.schema import Schema
 
@@ -399,3 +401,39 @@ def test_an_audit_of_another_schema_is_refused(clinic: privsql.Session) -> None:
     with pytest.raises(privsql.ArgumentError, match="schema main"):
         clinic.audit("SELECT COUNT(*) FROM sales.visits", epsilon=1)
     assert clinic.audit("SELECT COUNT(*) FROM main.visits", epsilon=1, tries=10, releases=300).held
+
+
+def test_a_policy_that_no_longer_fits_is_refused_again_and_again() -> None:
+    """A table with a dot in its name appears: whose policy it is would be a guess, in every later query."""
+    source = database()
+    session = privsql.connect(source, policy={"tables": {"sales.visits": {"public": True}}})
+    assert session.explain("SELECT COUNT(*) FROM sales.visits", epsilon=1).public
+    source.execute('CREATE TABLE "sales.visits" (x INTEGER)')
+    for _ in range(3):
+        assert code(session, 'SELECT COUNT(*) FROM "sales.visits"') == "policy-table"
+    source.execute('DROP TABLE "sales.visits"')
+    assert session.explain("SELECT COUNT(*) FROM sales.visits", epsilon=1).public
+
+
+def test_the_policy_follows_use_within_one_session() -> None:
+    source = database(
+        ":memory:", "CREATE TEMP TABLE mine (x INTEGER)"
+    )  # so that it is the owner's connection
+    session = privsql.connect(source, policy={"tables": {"main.visits": {"public": True}}})
+    assert session.explain("SELECT COUNT(*) FROM visits", epsilon=1).public
+    source.execute("USE sales")
+    assert not session.explain("SELECT COUNT(*) FROM visits", epsilon=1).public
+    assert session.explain("SELECT COUNT(*) FROM main.visits", epsilon=1).public
+    assert counted(session, "SELECT COUNT(*) FROM visits") == 200
+
+
+def test_drafts_and_checks_leave_attached_databases_alone() -> None:
+    source = database(":memory:", "ATTACH ':memory:' AS far; CREATE TABLE far.main.t AS SELECT 1 AS x")
+    text = draft(source)
+    assert '[tables."sales.orders"]' in text
+    assert "far.main" not in text
+    policy = privsql.Policy(time_zone="Europe/Berlin")
+    checked = check_policy(policy, source)
+    assert "far.main.t\n  in another database, and not in the policy; queries of it are refused" in checked
+    assert "sales.orders\n  privacy unit  EACH ROW" in checked
+    assert "time_zone   Europe/Berlin" in checked
