@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from privsql.algebra.expressions import Call, Column, Expression, Literal
 from privsql.algebra.functions import BELIEFS
-from privsql.algebra.windows import FrameEnd, Window
+from privsql.algebra.unit_rows.windows import FrameEnd, Window
 from privsql.types import Kind
 
 

@@ -37,7 +37,7 @@ from privsql.algebra.relations import (
     WindowsWithinUnit,
     below,
 )
-from privsql.algebra.units import Unit, UnitKind
+from privsql.algebra.unit_rows.units import Unit, UnitKind
 from privsql.types import Kind
 
 

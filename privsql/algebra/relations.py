@@ -5,7 +5,7 @@ Filter, Project         row by row, on both sides of a release
 UnionAll, Unpivot, Unnest   one row may become several
 Join, Semi              rows beside rows: of public tables, or of the same unit
 AtMost                  so many rows a value, so that a join with other people's rows has a bound
-WindowsWithinUnit       each row with values computed from the rows of its unit
+WindowsWithinUnit       values from the rows of a unit, beside each of them
 Group                   exact aggregates: of public rows, or of one unit's own rows
 Release                 keys and aggregates: the one place where many people's rows become a number
 Choose                  instead of a Release: only the winning key is let out
@@ -20,8 +20,8 @@ from typing import Any
 
 from privsql.algebra.declared import Claim, ListColumn
 from privsql.algebra.expressions import Aggregate, Column, Expression
-from privsql.algebra.units import Unit
-from privsql.algebra.windows import Order, Window
+from privsql.algebra.unit_rows.units import Unit
+from privsql.algebra.unit_rows.windows import Order, Window
 from privsql.errors import Place
 from privsql.types import TEXT, Type, integer
 

@@ -26,7 +26,7 @@ from privsql.algebra.relations import (
     WindowsWithinUnit,
     is_public,
 )
-from privsql.algebra.windows import Window
+from privsql.algebra.unit_rows.windows import Window
 from privsql.analysis.domain import MAX_KEYS, Domain, exact, of_values, tighten, union
 from privsql.analysis.facts import Facts, domain_of, refine
 from privsql.analysis.public_rows import Look

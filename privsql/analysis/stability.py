@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from privsql.algebra.expressions import Call, Column, Expression, Literal, conjuncts
-from privsql.algebra.numbering import most_numbered
 from privsql.algebra.outer_joins import pads_public_rows
 from privsql.algebra.owners import by_unit_alone, equated, meets_one_group, owner
 from privsql.algebra.relations import (
@@ -27,6 +26,7 @@ from privsql.algebra.relations import (
     is_public,
     walk,
 )
+from privsql.algebra.unit_rows.numbering import most_numbered, numbered_shares
 from privsql.analysis.public_rows import Look
 from privsql.types import Kind
 
@@ -141,8 +141,7 @@ def stability(relation: Relation, look: Look) -> Stability:
         case Join():
             return _join(relation, look)
         case WindowsWithinUnit():
-            inner = stability(relation.input, look)
-            return replace(inner, steady=False, why="each row sees the rows of its own unit")
+            return replace(stability(relation.input, look), steady=False, why="it sees rows of its own unit")
         case Group():
             return _group(relation, stability(relation.input, look))
         case _:
@@ -199,15 +198,10 @@ def _filtered(relation: Filter, inner: Stability) -> Stability:
 def _numbered(relation: Filter, inner: Stability) -> Stability:
     """If ROW_NUMBER() <= k, no unit has more than k rows; in each of its partitions, if it has several."""
     most = most_numbered(relation, ())
-
-    def shares(columns: Sequence[str]) -> int:
-        own = most_numbered(relation, columns)
-        known = inner.shares(columns) if inner.rows is not None else most
-        return min(each for each in (own, known) if each is not None)
-
     if most is None or (inner.rows is not None and inner.rows <= most):
         return inner
     text = f"ROW_NUMBER keeps at most {most:,} row{'' if most == 1 else 's'} of each unit"
+    shares = numbered_shares(relation, most, None if inner.rows is None else inner.shares)
     return replace(inner, rows=most, why=text, shares=shares)
 
 

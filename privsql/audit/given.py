@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from privsql.algebra.units import Unit
+from privsql.algebra.unit_rows.units import Unit
 from privsql.audit.values import NULL
 from privsql.audit.world import PEOPLE, Role, Row, State, Table, World
 from privsql.engines.duckdb.open_source import open_engine

@@ -20,7 +20,7 @@ from typing import Any
 from privsql.algebra.declared import Claim, ListColumn
 from privsql.algebra.expressions import Column, Literal
 from privsql.algebra.relations import Project, Relation, Scan, walk
-from privsql.algebra.units import Unit
+from privsql.algebra.unit_rows.units import Unit
 from privsql.audit.values import NULL, numbered, values_of
 from privsql.neighbours import Neighbours
 from privsql.planning.plan import Plan

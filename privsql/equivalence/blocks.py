@@ -32,7 +32,7 @@ from privsql.algebra.relations import (
     is_public,
     walk,
 )
-from privsql.algebra.units import Unit
+from privsql.algebra.unit_rows.units import Unit
 from privsql.equivalence.normal_form import all_of
 from privsql.equivalence.written import structure
 from privsql.types import TEXT

@@ -14,7 +14,7 @@ from privsql.algebra.expressions import Aggregate, Call, Literal
 from privsql.algebra.functions import FIXED_POINT
 from privsql.algebra.relations import Group, Limits, Relation, Scan, WindowsWithinUnit, rebuilt, walk
 from privsql.algebra.reserved import is_ours
-from privsql.algebra.windows import AGGREGATES, Window
+from privsql.algebra.unit_rows.windows import AGGREGATES, Window
 from privsql.analysis.derive import derive, names_in
 from privsql.analysis.facts import domain_of, refine
 from privsql.analysis.public_rows import Look

@@ -9,9 +9,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from privsql.algebra.expressions import Column
-from privsql.algebra.numbering import most_numbered
 from privsql.algebra.owners import one_row_a_key, owner
 from privsql.algebra.relations import Choose, Limits, Relation, Release, walk
+from privsql.algebra.unit_rows.numbering import most_numbered
 from privsql.analysis.derive import names_in
 from privsql.analysis.public_rows import Look
 from privsql.analysis.stability import Stability, bounded, limits_of, stability

@@ -13,13 +13,13 @@ from privsql.algebra.exact import WIDE, one_zero
 from privsql.algebra.expressions import Aggregate
 from privsql.algebra.relations import WindowsWithinUnit
 from privsql.algebra.reserved import UNIT_COLUMN
-from privsql.algebra.windows import (
+from privsql.algebra.unit_rows.windows import (
     AGGREGATES,
     VALUES,
-    Frame,
     FrameEnd,
     FrameKind,
     Window,
+    WindowFrame,
 )
 from privsql.render.write_statements import StatementWriter
 from privsql.types import Kind, Type
@@ -80,11 +80,11 @@ class DuckDBWindows(StatementWriter):
             args.append(self.cast(default, window.default.type, window.type))
         return ", ".join(args)
 
-    def _frame(self, frame: Frame) -> str:
+    def _frame(self, frame: WindowFrame) -> str:
         start, end = self._frame_end(frame, frame.start), self._frame_end(frame, frame.end)
         return f"{frame.kind.value} BETWEEN {start} AND {end}"
 
-    def _frame_end(self, frame: Frame, end: FrameEnd) -> str:
+    def _frame_end(self, frame: WindowFrame, end: FrameEnd) -> str:
         side = "PRECEDING" if end.before else "FOLLOWING"
         if end.distance is None:
             return f"UNBOUNDED {side}"
@@ -118,5 +118,5 @@ class DuckDBWindows(StatementWriter):
                 return f"CAST({rendered} AS {wide})"
 
 
-def _is_by_steps(frame: Frame | None) -> bool:
+def _is_by_steps(frame: WindowFrame | None) -> bool:
     return frame is not None and frame.kind is FrameKind.RANGE and frame.is_computed

@@ -34,8 +34,8 @@ from privsql.algebra.relations import (
     walk,
 )
 from privsql.algebra.reserved import DATABASE, ROW_NUMBER, UNIT_COLUMN
-from privsql.algebra.units import Unit
-from privsql.algebra.windows import Order
+from privsql.algebra.unit_rows.units import Unit
+from privsql.algebra.unit_rows.windows import Order
 from privsql.planning.rewrites.prepared import RANK, PreparedScan
 from privsql.planning.rewrites.prepared_joins import LookUp
 from privsql.render.write_expressions import ExpressionWriter

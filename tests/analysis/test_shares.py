@@ -22,7 +22,7 @@ from privsql.algebra.relations import (
     Unnest,
     Unpivot,
 )
-from privsql.algebra.units import Unit
+from privsql.algebra.unit_rows.units import Unit
 from privsql.analysis.stability import Stability, _filtered, _project, _union, _unnest, _unpivot, stability
 from privsql.types import BIGINT, BOOLEAN, DOUBLE, INTERVAL, Kind
 

@@ -16,12 +16,21 @@ import privsql
 from tests.soundness.check import Report, check_plan
 from tests.soundness.test_unit_pairs import OTHERS, SCHEMA, STATES, TABLES
 
+# rows of the others that agree in n and differ in all else
+TIED = """
+    INSERT INTO visits SELECT 2 + i % 3, ['a', 'b', 'c', 'd'][1 + (i // 7) % 4], [-1, 10][1 + i % 2], [1e15, 0.1, -1e15, 0.3, 0.7][1 + (i // 5) % 5],
+        [0.0, '-0.0'::DOUBLE][1 + (i // 11) % 2] FROM range(120) r(i) ORDER BY {turn} i;
+    INSERT INTO visits SELECT 2, 'a', 5, 0.5, [0.0, '-0.0'::DOUBLE][1 + i % 2] FROM range(2) r(i) ORDER BY {turn} i;
+"""
 _NUMBERED = "SELECT k, n, x, y, ROW_NUMBER() OVER (PARTITION BY uid ORDER BY {}) AS r FROM visits"
 QUESTIONS = [
     # a number bounds the rows of a unit, in all or in each part
     f"SELECT COUNT(*) FROM ({_NUMBERED.format('n')}) WHERE r = 1",
     f"SELECT k, COUNT(*) FROM ({_NUMBERED.format('n')}) WHERE r <= 2 GROUP BY k",
     f"SELECT k, SUM(n) FROM ({_NUMBERED.format('n DESC')}) WHERE r IN (1, 3) GROUP BY k",
+    f"SELECT COUNT(*) FROM ({_NUMBERED.format('n')}) WHERE r >= 2",
+    f"SELECT COUNT(*) FROM ({_NUMBERED.format('n')}) JOIN pub USING (n) WHERE r <= 2",
+    "SELECT COUNT(*) FROM orders o LEFT JOIN (SELECT uid, ROW_NUMBER() OVER (PARTITION BY uid ORDER BY n) AS r FROM visits) v ON v.uid = o.cid WHERE v.r = 1",
     f"SELECT r, COUNT(*) FROM ({_NUMBERED.format('n')}) WHERE r < 5 GROUP BY r",
     "SELECT k, COUNT(*) FROM (SELECT * FROM visits QUALIFY ROW_NUMBER() OVER (PARTITION BY uid, k ORDER BY n) = 1) GROUP BY k",
     "SELECT COUNT(*) FROM (SELECT * FROM visits QUALIFY ROW_NUMBER() OVER (PARTITION BY uid, k ORDER BY n) = 1)",
@@ -66,6 +75,9 @@ REFUSED = [
     "SELECT COUNT(*) FROM (SELECT c.k, ROW_NUMBER() OVER (PARTITION BY c.id ORDER BY v.n) AS r FROM visits v LEFT JOIN customers c ON v.uid = c.id AND v.n > 3) WHERE r = 1",
     "SELECT COUNT(*) FROM (SELECT k, ROW_NUMBER() OVER (PARTITION BY code ORDER BY k) AS r FROM people) WHERE r = 1",
     "SELECT COUNT(*) FROM (SELECT p.k, ROW_NUMBER() OVER (PARTITION BY p.code ORDER BY s.k) AS r FROM people p JOIN surveys s ON p.code = s.code) WHERE r = 1",
+    "SELECT COUNT(*) FROM (SELECT ROW_NUMBER() OVER (PARTITION BY c.id ORDER BY p.k) AS r FROM customers c JOIN people p ON p.code = c.code) WHERE r = 1",
+    "SELECT COUNT(*) FROM (SELECT ROW_NUMBER() OVER (PARTITION BY v.uid ORDER BY v.n) AS r FROM pub p LEFT JOIN visits v ON p.n = v.n) WHERE r = 1",
+    "SELECT COUNT(*) FROM (SELECT p.n, v.uid FROM pub p LEFT JOIN visits v ON p.n = v.n EXCEPT SELECT n, uid FROM visits)",
     "SELECT COUNT(*) FROM (SELECT k FROM visits EXCEPT SELECT k FROM orders)",
     "SELECT COUNT(*) FROM (SELECT uid, k FROM visits INTERSECT SELECT oid, k FROM orders)",
     "SELECT COUNT(*) FROM (SELECT n FROM pub EXCEPT SELECT uid FROM visits)",
@@ -78,7 +90,7 @@ def states() -> Iterator[list[duckdb.DuckDBPyConnection]]:
     for index, state in [*enumerate(STATES), (6, STATES[0]), (7, STATES[2])]:
         connection = duckdb.connect(":memory:", config={"threads": "1" if index < 6 else "4"})
         connection.execute(SCHEMA)
-        connection.execute(OTHERS.format(turn="" if index < 6 else "hash(i),"))
+        connection.execute((OTHERS + TIED).format(turn="" if index < 6 else "hash(i),"))
         if state:
             connection.execute(state)
         opened.append(connection)

@@ -14,7 +14,7 @@ from privsql.algebra.declared import Claim, ListColumn
 from privsql.algebra.expressions import Expression
 from privsql.algebra.relations import Field, Limits, Scan
 from privsql.algebra.reserved import is_ours
-from privsql.algebra.units import Reference, Unit, UnitKind
+from privsql.algebra.unit_rows.units import Reference, Unit, UnitKind
 from privsql.errors import PolicyError, PrivsqlError, Refused, SourceError, did_you_mean
 from privsql.names import quoted_part, repeated_name
 from privsql.policy import ColumnPolicy, Policy, TablePolicy, UnitPolicy

@@ -19,6 +19,7 @@ from privsql.sql.bind.grouping import grouping
 from privsql.sql.bind.quantiles import ORDERS, gives_list, order_aggregates
 from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
+from privsql.sql.bind.within_unit.windowed import is_windowed
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import distinct_aggregate, refusal, value_of_one_person
 from privsql.types import BIGINT, BOOLEAN, DOUBLE, INTEGER_BOUNDS, NUMBERS, TEXT, Kind, Type, integer, list_of
@@ -170,7 +171,8 @@ class ReleaseBinder(ExpressionBinder):
             # of BigQuery's private aggregates; PrivateSelectBinder applies them
             bounds = node.args.get("bounds")
             ends = tuple(self.rows.bind(each) for each in bounds.expressions) if bounds else ()
-            yield replace(self._aggregate(node, condition, place), parameters=ends)
+            found = self._aggregate(node, condition, place)
+            yield replace(found, parameters=ends) if ends else found
 
     def _row(self, node: exp.Expr) -> Expression:
         """The argument of an aggregate."""
@@ -370,15 +372,6 @@ def has_aggregate(node: exp.Expr) -> bool:
 def has_any_aggregate(node: exp.Expr) -> bool:
     """Whether it contains any aggregate, including those supported only where they are exact."""
     return any(is_aggregate(each) and not is_windowed(each) for each in own_nodes(node))
-
-
-def is_windowed(node: exp.Expr) -> bool:
-    """Whether it is the function of a window, and so no aggregate of rows."""
-    while node.arg_key == "this" and isinstance(
-        node.parent, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
-    ):
-        node = node.parent
-    return node.arg_key == "this" and isinstance(node.parent, exp.Window)
 
 
 def own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:

@@ -40,7 +40,7 @@ from privsql.algebra.exact import (
 )
 from privsql.algebra.relations import Field, Scan
 from privsql.algebra.reserved import ROW_NUMBER
-from privsql.algebra.units import Unit
+from privsql.algebra.unit_rows.units import Unit
 from privsql.equivalence.written import short_digest
 from privsql.planning.rewrites.prepared import LARGEST_RANK, RANK, StoredKey, StoredValue
 from privsql.planning.rewrites.stored_totals import totals_statement, totals_table

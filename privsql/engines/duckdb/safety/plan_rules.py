@@ -136,10 +136,8 @@ _SUMMED = (
 _SUMMED_DIGITS = 18  # of a DECIMAL
 _RANKS = ("WINDOW_ROW_NUMBER", "WINDOW_RANK", "WINDOW_RANK_DENSE")
 # Window functions that cannot fail as we render them: with constants as numbers of tiles and of rows.
-_OWN_WINDOWS = tuple(
-    f"WINDOW_{each}"
-    for each in "NTILE PERCENT_RANK CUME_DIST LAG LEAD FIRST_VALUE LAST_VALUE NTH_VALUE".split()
-)
+_OWN_WINDOWS = """WINDOW_NTILE WINDOW_PERCENT_RANK WINDOW_CUME_DIST WINDOW_LAG WINDOW_LEAD WINDOW_FIRST_VALUE
+    WINDOW_LAST_VALUE WINDOW_NTH_VALUE""".split()
 
 
 # The conditions on a moment before it is written as text: how the tests are joined, and each of them.

@@ -22,7 +22,7 @@ from privsql.algebra.relations import (
     is_released,
 )
 from privsql.algebra.reserved import unique_names
-from privsql.algebra.windows import Window
+from privsql.algebra.unit_rows.windows import Window
 from privsql.errors import Place, Refused
 from privsql.sql.bind.join import apart
 from privsql.sql.bind.scope import Source

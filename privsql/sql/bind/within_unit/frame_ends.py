@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from privsql.algebra.literals import ordinal
-from privsql.algebra.windows import Frame, FrameEnd, FrameKind, Order
+from privsql.algebra.unit_rows.windows import FrameEnd, FrameKind, Order, WindowFrame
 from privsql.errors import Place, Refused, SqlError
 from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.parse.places import place_of
@@ -30,7 +30,7 @@ _MICROSECONDS = {
 
 def bind_frame(
     spec: exp.WindowSpec | None, order: tuple[Order, ...], rows: ExpressionBinder, place: Place | None
-) -> Frame | None:
+) -> WindowFrame | None:
     """A frame; None for the default one."""
     if spec is None:
         return None
@@ -64,7 +64,7 @@ def bind_frame(
             )
         return None  # without an order all rows are peers
     default = (FrameKind.RANGE, None, 0)
-    return None if (kind, start.distance, end.distance) == default else Frame(kind, start, end)
+    return None if (kind, start.distance, end.distance) == default else WindowFrame(kind, start, end)
 
 
 def _place(end: FrameEnd) -> int:

@@ -18,7 +18,7 @@ from privsql.algebra.expressions import Aggregate, Call, Column, Expression, Lit
 from privsql.algebra.owners import Owner, Whose, owner
 from privsql.algebra.relations import Filter, Relation, WindowsWithinUnit, is_public, is_released
 from privsql.algebra.reserved import unique_names
-from privsql.algebra.windows import AGGREGATES, SHIFTS, VALUES, Order, Window
+from privsql.algebra.unit_rows.windows import AGGREGATES, SHIFTS, VALUES, Order, Window
 from privsql.errors import Place, Refused, SqlError, UnknownName, did_you_mean
 from privsql.sql.bind.clauses import bind_order, order_terms
 from privsql.sql.bind.release import ReleaseBinder

@@ -50,7 +50,7 @@ class FrameEnd:
 
 
 @dataclass(frozen=True)
-class Frame:
+class WindowFrame:
     """The rows that a window function sees. In RANGE frames a step is 1, or a microsecond between moments."""
 
     kind: FrameKind
@@ -75,7 +75,7 @@ class Window:
     type: Type
     by: tuple[Expression, ...]
     order: tuple[Order, ...]
-    frame: Frame | None = None
+    frame: WindowFrame | None = None
     condition: Expression | None = None
     number: int | None = None
     default: Expression | None = None

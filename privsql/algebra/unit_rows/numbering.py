@@ -6,7 +6,7 @@ bounds nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from privsql.algebra.expressions import Call, Column, Expression, Literal, conjuncts
 from privsql.algebra.functions import MIRRORED
@@ -16,6 +16,18 @@ from privsql.algebra.relations import Filter, Project, Relation, Semi, WindowsWi
 def most_numbered(relation: Relation, columns: Collection[str]) -> int | None:
     """The most rows of one unit that agree in these columns, by their numbers; None: no number is bounded."""
     return min(_bounds(relation, frozenset(columns), {}), default=None)
+
+
+def numbered_shares(
+    relation: Relation, most: int, known: Callable[[Sequence[str]], int] | None
+) -> Callable[[Sequence[str]], int]:
+    """How many rows of a unit agree in some columns, if it has so many at most; `known` without numbers."""
+
+    def shares(columns: Sequence[str]) -> int:
+        own = most_numbered(relation, columns)
+        return min(most if own is None else own, most if known is None else known(columns))
+
+    return shares
 
 
 def _bounds(relation: Relation, same: frozenset[str], kept: Mapping[str, int]) -> Iterator[int]:

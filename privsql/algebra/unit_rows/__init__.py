@@ -1,0 +1,1 @@
+"""Rows of one unit: whose they are, and what windows over them compute."""
