@@ -115,6 +115,8 @@ def list_of(of: Type) -> Type:
     return Type(Kind.LIST, of=of)
 
 
+# marks a column of instants, which is read as local time; the policy says in which time zone
+IN_UTC = "in UTC"
 # marks a column to compare byte by byte, whatever its collation
 BINARY = 'COLLATE "binary"'
 
@@ -133,7 +135,18 @@ def element_type(name: str) -> ColumnType | None:
     lists.
     """
     match = re.fullmatch(r"(.*[^\]])\[\d*\]", name, re.DOTALL)
-    return column_type(match[1]) if match else None
+    found = column_type(match[1]) if match else None
+    return None if found is not None and found.cast == IN_UTC else found
+
+
+def in_zone(zone: str) -> str:
+    """The mark of a column of instants that is read in this time zone."""
+    return f"in {zone}"
+
+
+def zone_of(cast: str) -> str | None:
+    """The time zone that instants are read in, if the mark is one of these."""
+    return cast.removeprefix("in ") if cast.startswith("in ") else None
 
 
 def column_type(name: str) -> ColumnType | None:
@@ -160,6 +173,7 @@ def column_type(name: str) -> ColumnType | None:
         "TIMESTAMP_S": ColumnType(TIMESTAMP, cast="TIMESTAMP"),
         "TIMESTAMP_MS": ColumnType(TIMESTAMP, cast="TIMESTAMP"),
         "TIMESTAMP_NS": ColumnType(TIMESTAMP, cast="TIMESTAMP"),
+        "TIMESTAMP WITH TIME ZONE": ColumnType(TIMESTAMP, cast=IN_UTC),
         "INTERVAL": ColumnType(INTERVAL),
     }
     return simple.get(upper)

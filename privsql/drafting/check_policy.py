@@ -20,6 +20,7 @@ from privsql.errors import PolicyError, SqlError
 from privsql.neighbours import Neighbours
 from privsql.planning.public_look import PublicLook
 from privsql.policy import Policy, load_policy
+from privsql.policy.checks import UTC
 from privsql.schema import Schema, SchemaTable
 from privsql.session import Session
 from privsql.sql.bind.catalogue import Catalogue
@@ -71,6 +72,8 @@ class _Explained:
     def table(self, table: SchemaTable) -> str:
         if table.view and table.name.lower() not in self.policy.tables:
             return f"{table.name}\n  a view that the policy does not name; queries of it are refused"
+        if self.schema.is_elsewhere(table) and table.name.lower() not in self.policy.tables:
+            return f"{table.name}\n  in another database, and not in the policy; queries of it are refused"
         if table.unsafe is not None and not self.policy.table(table.name).public:
             unsafe = table.unsafe
             computes = f"{table.name}\n  computes {unsafe.what}, {unsafe.why}"
@@ -114,6 +117,8 @@ def _promise(policy: Policy) -> str:
     )
     promise = f"{policy.neighbours.value}: no answer reveals {hidden}"
     lines = [("neighbours", promise), *budget_lines(policy)]
+    if policy.time_zone != UTC:
+        lines.append(("time_zone", f"{policy.time_zone}: TIMESTAMP WITH TIME ZONE is its local time"))
     if policy.min_units > 1:
         shown = f"undeclared keys are shown only with at least {policy.min_units} units"
         lines.append(("min_units", shown))

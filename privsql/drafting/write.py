@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -123,7 +124,7 @@ def draft(
     price = _price(epsilon, ranges, ledger)
     engine = open_engine(source)
     try:
-        schema = engine.schema()
+        schema = _of_one_database(engine.schema())
         units = guess_units(schema, unit)
         policy = load_policy(declared(units))
         found = Findings()
@@ -143,6 +144,11 @@ def draft(
         if not table.view:
             catalogue.source(table.name)
     return text
+
+
+def _of_one_database(schema: Schema) -> Schema:
+    """The schema without tables of attached databases: only the owner can say that they belong to it."""
+    return replace(schema, tables=tuple(each for each in schema.tables if not schema.is_elsewhere(each)))
 
 
 def _price(epsilon: float | None, ranges: bool, ledger: str | Path | None) -> Fraction | None:

@@ -4,13 +4,16 @@ types.
 
 from __future__ import annotations
 
+import contextlib
 import math
+import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Real
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from privsql.errors import ArgumentError, PolicyError
 from privsql.neighbours import Neighbours
@@ -24,6 +27,8 @@ EVERYONE = "*"  # among analysts: all who are not listed by name
 PART_FOR_KEYS = Fraction(1, 10)  # of delta, under zCDP
 SMALLEST_EPSILON = Fraction(1, 10**6)
 LARGEST_EPSILON = Fraction(10**4)
+UTC = "UTC"
+_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*")
 MAX_FAILURES = 3  # of one analyst, unless the policy says otherwise
 
 
@@ -171,3 +176,17 @@ def items(mapping: Mapping[str, Any] | None, name: str) -> list[tuple[str, Any]]
         problem = f"{name} must be a dict whose keys are column names"
         raise ArgumentError("argument-shape", problem, f'{name}={{"age": ...}}')
     return list(mapping.items())
+
+
+def zone_of(value: object) -> str:
+    """The name of a time zone that Python knows, in its own spelling. Raises PolicyError for any other."""
+    if value == UTC:  # known even where the system has no list of time zones
+        return UTC
+    if isinstance(value, str) and _ZONE.fullmatch(value):
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            return ZoneInfo(value).key
+    raise PolicyError(
+        "policy-zone",
+        "time_zone must be the name of a time zone, and this one is not known here",
+        'time_zone = "UTC", or time_zone = "Europe/Berlin"',
+    )

@@ -14,6 +14,7 @@ from privsql.neighbours import Accounting, Neighbours
 from privsql.policy.checks import (
     EVERYONE,
     PART_FOR_KEYS,
+    UTC,
     delta_of,
     epsilon_of,
     is_name,
@@ -22,6 +23,7 @@ from privsql.policy.checks import (
     neighbours_of,
     range_of,
     version_of,
+    zone_of,
 )
 from privsql.policy.policy import ColumnPolicy, Policy, Share, TablePolicy, UnitPolicy
 from privsql.suggestions import Argument, InPolicy, Way
@@ -108,7 +110,7 @@ def unit_of(value: Any, where: str = "unit") -> UnitPolicy:
 
 
 def _policy(raw: Mapping[str, Any]) -> Policy:
-    _only(raw, {"neighbours", "budget", "tables", "min_units", "version"}, "the policy")
+    _only(raw, {"neighbours", "budget", "tables", "min_units", "version", "time_zone"}, "the policy")
     budget = _section(raw.get("budget", {}), "budget")
     _only(budget, _BUDGET, "budget")
     named = list(_named_tables(_section(raw.get("tables", {}), "tables")))
@@ -126,6 +128,7 @@ def _policy(raw: Mapping[str, Any]) -> Policy:
         dataset=_dataset(budget.get("dataset")),
         **_accountant(budget),
         version=version_of(raw.get("version")),
+        time_zone=zone_of(raw.get("time_zone", UTC)),
         min_units=limit_of(raw.get("min_units"), "min_units") or 1,
         tables={name.lower(): _table_policy(_section(table, name), name) for name, table in tables.items()},
     )

@@ -10,7 +10,7 @@ from typing import Any
 from privsql.errors import ArgumentError
 from privsql.names import folded
 from privsql.neighbours import Accounting, Neighbours
-from privsql.policy.checks import AUTO, PART_FOR_KEYS, has_null, items, key_set_of, range_of
+from privsql.policy.checks import AUTO, PART_FOR_KEYS, UTC, has_null, items, key_set_of, range_of
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,7 @@ class Policy:
         accountant: how privacy losses add up.
         part_for_keys: the part of delta that the zcdp accountant reserves for undeclared keys.
         version: the owner's name for the current state of the data; answers are stored under it.
+        time_zone: in which TIMESTAMP WITH TIME ZONE is read as a local time.
         min_units: undeclared keys with fewer units than this are never shown.
         tables: what is declared for each table, by name.
 
@@ -106,6 +107,7 @@ class Policy:
     accountant: Accounting | None = None
     part_for_keys: Fraction = PART_FOR_KEYS
     version: str | None = None
+    time_zone: str = UTC
     min_units: int = 1
     tables: Mapping[str, TablePolicy] = field(default_factory=dict)
 

@@ -200,6 +200,12 @@ class PostgreSQL(PostgresAggregates):
 
     def _brought(self, table: str, column: str, casts: Mapping[str, str]) -> str:
         name, cast = self._of(table, column), casts.get(column)
+        if cast is not None and cast not in BROUGHT:
+            raise Refused(
+                "refused-zone",
+                "On PostgreSQL, TIMESTAMP WITH TIME ZONE is read in UTC only; the policy names another zone.",
+                'Ask the owner to leave time_zone out of the policy, or to write time_zone = "UTC".',
+            )
         return name if cast is None else filled(BROUGHT[cast], [name])
 
     def of_unit(self, table: str, column: str, casts: Mapping[str, str]) -> str:

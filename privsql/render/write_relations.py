@@ -39,7 +39,7 @@ from privsql.algebra.unit_rows.windows import Order
 from privsql.planning.rewrites.prepared import RANK, PreparedScan
 from privsql.planning.rewrites.prepared_joins import LookUp
 from privsql.render.write_expressions import ExpressionWriter
-from privsql.types import BINARY, Kind
+from privsql.types import BINARY, Kind, zone_of
 
 _TABLE, _LEFT, _RIGHT = "privsql_t", "privsql_l", "privsql_r"
 _OTHER = "privsql_other_unit"  # the unit of the row on the other side of a join
@@ -231,6 +231,9 @@ class RelationWriter(ExpressionWriter):
         name, cast = self._of(table, column), casts.get(column)
         if cast is None:
             return name
+        zone = zone_of(cast)
+        if zone is not None:
+            return self.guarded(f"timezone({self.text(zone)}, {name})")
         return f"({name} {cast})" if cast == BINARY else self.try_cast(name, None, cast)
 
     # -- joins -----------------------------------------------------------------------------------------------

@@ -164,9 +164,10 @@ class Pipeline:
 
     def _follow_schema(self) -> None:
         if not self.engine.fixed_schema:
-            before, self.schema = self.schema, self.engine.schema()
-            if self.schema is not before:
-                self.policy = with_names_of(self.schema, self._written)
+            schema = self.engine.schema()
+            if schema is not self.schema:  # a policy that no longer fits is refused again and again
+                self.policy = with_names_of(schema, self._written)
+                self.schema = schema
 
     def _catalogue(self, policy: Policy) -> Catalogue:
         """Kept while schema and policy are the same objects: a wide table takes longer to read

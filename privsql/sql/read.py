@@ -35,6 +35,7 @@ from privsql.sql.parse.gate import Rewrite, one_statement, parse, permitted
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.qualified_names import with_plain_names
 from privsql.sql.parse.refusals import rows_shown
+from privsql.sql.parse.time_zones import with_one_zone
 from privsql.sql.parse.tokens import too_deep
 from privsql.sql.split.composition import Composition, QueryPart, chooses_rows
 from privsql.sql.split.influence import Influence, Reached, simulated
@@ -47,12 +48,17 @@ def read(
     text: str, catalogue: Catalogue, dialect: str = "duckdb", constants: Constants = NOTHING
 ) -> BoundQuery:
     """Parse, permit, bind. Refuses whatever would let rows out."""
-    return _question(parse(text, dialect, constants, _names(catalogue)), catalogue)
+    return _question(parse(text, dialect, constants, _rewrite(catalogue)), catalogue)
 
 
-def _names(catalogue: Catalogue) -> Rewrite:
-    """The rewriting of names with a schema."""
-    return lambda statement: with_plain_names(statement, catalogue.schema, catalogue.names)
+def _rewrite(catalogue: Catalogue) -> Rewrite:
+    """The rewriting of names with a schema, and of moments with a time zone."""
+
+    def rewritten(statement: exp.Expr) -> None:
+        with_plain_names(statement, catalogue.schema, catalogue.names)
+        with_one_zone(statement, catalogue.policy.time_zone)
+
+    return rewritten
 
 
 # The columns of SQL over some tables: their names and types in, names and the engine's types out.
@@ -68,7 +74,7 @@ def read_composition(
     by_counts: bool = False,
 ) -> Composition | None:
     """The releases of a query, and the SQL above them; None if it has no release, or is one by itself."""
-    statement, start = one_statement(text, dialect, constants, _names(catalogue))
+    statement, start = one_statement(text, dialect, constants, _rewrite(catalogue))
     permit_arguments(statement)
 
     def bind(part: exp.Expr) -> Relation:

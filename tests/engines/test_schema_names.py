@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 
 import privsql
+from privsql.drafting.check_policy import check_policy
+from privsql.drafting.write import draft
 from privsql.names import joined, parts_of
 from privsql.schema import Schema
 
@@ -129,6 +131,7 @@ def test_two_tables_of_one_name_are_told_apart(clinic: privsql.Session) -> None:
         ("SELECT COUNT(*) FROM pg_catalog.pg_class", "name-table"),
         ("SELECT COUNT(*) FROM system.main.duckdb_tables", "name-table"),
         ("SELECT COUNT(*) FROM sales.orders o WHERE sales.orders.k = 1", "name-table"),
+        ("SELECT COUNT(*) FROM sales.orders AS orders WHERE sales.orders.k = 1", "name-table"),
         ("SELECT COUNT(*) FROM main.range(5)", "refused-schema"),
         ("SELECT COUNT(*) FROM system.main.duckdb_tables()", "refused-schema"),
         ("SELECT main.count(*) FROM visits", "refused-syntax"),
@@ -269,6 +272,12 @@ def test_a_temporary_table_hides_one_of_main() -> None:
         assert source.execute(f"SELECT count(*) FROM {name}").fetchall() == [(rows,)]
         assert counted(session, f"SELECT COUNT(*) FROM {name}") == rows
     assert counted(session, "SELECT COUNT(*) FROM sales.visits") == 200
+    # main.visits means the temporary one in a policy, too
+    public = privsql.connect(source, policy={"tables": {"main.visits": {"public": True}}})
+    assert public.explain("SELECT COUNT(*) FROM visits", epsilon=1).public
+    plan = public.explain("SELECT COUNT(*) FROM memory.main.visits", epsilon=1)
+    assert not plan.public
+    assert "Scan memory.main.visits" in str(plan)
 
 
 def test_a_name_that_may_be_a_schema_or_a_database_is_refused() -> None:
@@ -306,6 +315,30 @@ def test_prepared_copies_cannot_be_named(tmp_path: Path) -> None:
     for each in names:
         assert code(session, f'SELECT COUNT(*) FROM privsql_prepared.main."{each}"') == "name-table"
     assert code(session, "SELECT COUNT(*) FROM privsql_prepared.main.privsql_notes") == "name-table"
+
+
+def test_a_database_with_a_name_of_ours_has_no_names() -> None:
+    """It may hold copies of private rows, or what somebody wants to be taken for them."""
+    source = database(
+        ":memory:", "ATTACH ':memory:' AS privsql_prepared; CREATE TABLE privsql_prepared.t (x INTEGER)"
+    )
+    assert code(privsql.connect(source), "SELECT COUNT(*) FROM privsql_prepared.t") == "name-table"
+    declared = privsql.connect(source, policy={"tables": {"privsql_prepared.main.t": {}}})
+    assert code(declared, "SELECT COUNT(*) FROM visits") == "policy-table"
+
+
+def test_a_unit_is_looked_up_in_a_table_of_another_schema() -> None:
+    """Customers are of households: without the schema, the join would read another table of that name."""
+    source = database(":memory:", "CREATE TABLE main.customers (id INTEGER PRIMARY KEY, k INTEGER)")
+    units = {
+        "sales.customers": {"unit": "k"},
+        "sales.orders": {"unit": "id -> sales.customers.id", "max_rows": 1000, "max_groups": 1},
+    }
+    session = privsql.connect(source, policy={"tables": units})
+    plan = session.explain("SELECT COUNT(*) AS n FROM sales.orders WHERE k = 1", epsilon=1)
+    assert plan.measurements[0].l1 == 1000
+    assert source.execute(plan.sql).fetchall() == [(75,)]
+    assert counted(session, "SELECT COUNT(*) FROM sales.orders WHERE k = 1") == 75
 
 
 def test_tables_that_differ_in_the_case_of_other_letters_cannot_be_named() -> None:
@@ -368,3 +401,39 @@ def test_an_audit_of_another_schema_is_refused(clinic: privsql.Session) -> None:
     with pytest.raises(privsql.ArgumentError, match="schema main"):
         clinic.audit("SELECT COUNT(*) FROM sales.visits", epsilon=1)
     assert clinic.audit("SELECT COUNT(*) FROM main.visits", epsilon=1, tries=10, releases=300).held
+
+
+def test_a_policy_that_no_longer_fits_is_refused_again_and_again() -> None:
+    """A table with a dot in its name appears: whose policy it is would be a guess, in every later query."""
+    source = database()
+    session = privsql.connect(source, policy={"tables": {"sales.visits": {"public": True}}})
+    assert session.explain("SELECT COUNT(*) FROM sales.visits", epsilon=1).public
+    source.execute('CREATE TABLE "sales.visits" (x INTEGER)')
+    for _ in range(3):
+        assert code(session, 'SELECT COUNT(*) FROM "sales.visits"') == "policy-table"
+    source.execute('DROP TABLE "sales.visits"')
+    assert session.explain("SELECT COUNT(*) FROM sales.visits", epsilon=1).public
+
+
+def test_the_policy_follows_use_within_one_session() -> None:
+    source = database(
+        ":memory:", "CREATE TEMP TABLE mine (x INTEGER)"
+    )  # so that it is the owner's connection
+    session = privsql.connect(source, policy={"tables": {"main.visits": {"public": True}}})
+    assert session.explain("SELECT COUNT(*) FROM visits", epsilon=1).public
+    source.execute("USE sales")
+    assert not session.explain("SELECT COUNT(*) FROM visits", epsilon=1).public
+    assert session.explain("SELECT COUNT(*) FROM main.visits", epsilon=1).public
+    assert counted(session, "SELECT COUNT(*) FROM visits") == 200
+
+
+def test_drafts_and_checks_leave_attached_databases_alone() -> None:
+    source = database(":memory:", "ATTACH ':memory:' AS far; CREATE TABLE far.main.t AS SELECT 1 AS x")
+    text = draft(source)
+    assert '[tables."sales.orders"]' in text
+    assert "far.main" not in text
+    policy = privsql.Policy(time_zone="Europe/Berlin")
+    checked = check_policy(policy, source)
+    assert "far.main.t\n  in another database, and not in the policy; queries of it are refused" in checked
+    assert "sales.orders\n  privacy unit  EACH ROW" in checked
+    assert "time_zone   Europe/Berlin" in checked

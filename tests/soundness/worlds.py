@@ -464,10 +464,11 @@ def _date(rng: Random, name: str) -> Column:
 
 def _timestamp(rng: Random, name: str) -> Column:
     low, high = rng.choice([("2024-01-01", "2024-01-02"), ("2023-12-31 12:00:00", "2024-01-01 13:30:00")])
-    type_ = rng.choice(["TIMESTAMP", "TIMESTAMP", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"])
+    finer = ["TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"]
+    type_ = rng.choice(["TIMESTAMP", "TIMESTAMP", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", *finer])
     far = (
         rng.sample(MOMENTS, 4)
-        if type_ == "TIMESTAMP"
+        if type_ not in finer
         else ["infinity", "-infinity", "2024-01-01 01:00:00", "1969-12-31 23:59:59"]
     )
     pool = tuple(f"CAST('{v}' AS {type_})" for v in [low, high, "2024-01-01 08:15:30", *far])

@@ -38,6 +38,7 @@ def checked_frame(frame: Any) -> Any:
             try:
                 frame.validate(full=True)
                 _check_decimals(frame)
+                _check_instants(frame)
             except ValueError:
                 raise _ill_formed() from None
         _refuse_repeated([str(name) for name in getattr(frame, "column_names", None) or frame.columns])
@@ -73,6 +74,8 @@ def checked_frame(frame: Any) -> Any:
             # without pyarrow nobody has checked that these are valid UTF-8
             elif getattr(dtype, "storage", None) == "python":
                 frame[name].str.encode("utf-8")
+            elif isinstance(dtype, pd.DatetimeTZDtype):  # DuckDB reads it in microseconds, whatever its unit
+                frame[name].astype(pd.DatetimeTZDtype("us", dtype.tz))
         return frame
     except Exception:  # noqa: BLE001 -- an object may have any text or none, and the reason may show it
         raise _ill_formed() from None
@@ -91,6 +94,16 @@ def _check_decimals(table: Any) -> None:
             most = Decimal(10) ** (field.type.precision - field.type.scale)
             if any(end is not None and end.copy_abs() >= most for end in ends):  # abs() would round
                 raise ValueError("a DECIMAL has too many digits")
+
+
+def _check_instants(table: Any) -> None:
+    """Raise ValueError if an instant does not fit into microseconds, in which DuckDB reads it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for field in table.schema if isinstance(table, pa.Table) else ():
+        if pa.types.is_timestamp(field.type) and field.type.tz is not None and field.type.unit in ("s", "ms"):
+            pc.cast(table[field.name], pa.timestamp("us", field.type.tz))
 
 
 def _refuse_repeated(names: list[str]) -> None:

@@ -19,6 +19,7 @@ from privsql.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    IN_UTC,
     INTEGER_BOUNDS,
     TEXT,
     TIME,
@@ -75,7 +76,7 @@ _TYPES: dict[str, tuple[Type, str | None]] = {
     "date": (DATE, None),
     "time": (TIME, None),
     "timestamp": (TIMESTAMP, None),
-    "timestamptz": (TIMESTAMP, "in UTC"),
+    "timestamptz": (TIMESTAMP, IN_UTC),
 }
 
 

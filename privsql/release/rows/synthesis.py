@@ -40,7 +40,9 @@ from privsql.release.rows.synthetic_rows import (
 from privsql.release.shrinkage import Floats, onto_total
 from privsql.request import argument
 from privsql.requests.pipeline import Pipeline
+from privsql.schema import SchemaColumn
 from privsql.tables import Integers
+from privsql.types import IN_UTC
 
 _METHODS = ("auto", "maxent", "mwem")
 _MOST_ROWS = 10**8
@@ -196,6 +198,11 @@ def _refuse_large(columns: Sequence[ColumnCells]) -> None:
         raise Refused("refused-large-domain", problem, ways)
 
 
+def _plain_type(column: SchemaColumn) -> str:
+    """The type of a column in a synthetic table, where instants are local times."""
+    return "TIMESTAMP" if column.cast == IN_UTC else column.type_name
+
+
 def _synthetic(model: Model, method: str, rows: int, pipeline: Pipeline) -> Synthetic:
     plan, source = model.plan, pipeline.randomness
     codes = _codes(model, rows, source)
@@ -206,7 +213,7 @@ def _synthetic(model: Model, method: str, rows: int, pipeline: Pipeline) -> Synt
         }
     )
     table = pipeline.schema.table(plan.table)
-    types = {} if table is None else {each.name: each.type_name for each in table.columns}
+    types = {} if table is None else {each.name: _plain_type(each) for each in table.columns}
     return Synthetic(frame, plan, method, _lines(model, codes, rows), types, model.release)
 
 

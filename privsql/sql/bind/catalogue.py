@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -23,7 +24,7 @@ from privsql.schema import Schema, SchemaColumn, SchemaTable
 from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
 from privsql.sql.parse.qualified_names import reserved_name
-from privsql.types import BIGINT, NUMBERS, Kind, Type
+from privsql.types import BIGINT, IN_UTC, NUMBERS, Kind, Type, in_zone
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Catalogue:
                 if policy.unit is None or policy.public
                 else self._unit(table, policy.unit, (table.name,))
             )
-            found = _source(table, policy, unit)
+            found = _source(table, policy, unit, self.policy.time_zone)
             _refuse_unsafe(table, policy)  # errors in the policy are reported first
             self._known[table.name] = found
         return self._known[table.name]
@@ -137,7 +138,8 @@ class Catalogue:
                 "refer by columns of the same type",
             )
         whose = self._unit(other, target.unit, (*path, other.name))
-        casts = tuple((each.name, each.cast) for each in other.columns if each.cast)
+        zone = self.policy.time_zone
+        casts = tuple((each.name, _cast(each.cast, zone)) for each in other.columns if each.cast)
         reference = Reference(other.name, named, whose, casts, other.location)
         return Unit(columns, alone and whose.unique, whose.kinds, reference)
 
@@ -190,9 +192,10 @@ def _kind(table: SchemaTable, name: str) -> UnitKind:
 
 def _loses(column: SchemaColumn) -> bool:
     """Whether we read different values of a column as the same: nanoseconds, or times in seconds that
-    microseconds cannot represent, which all become NULL.
+    microseconds cannot represent, which all become NULL; and instants that are the same local time.
     """
-    return column.type_name.upper() in ("TIMESTAMP_NS", "TIMESTAMP_S", "TIMESTAMP_MS")
+    finer = column.type_name.upper() in ("TIMESTAMP_NS", "TIMESTAMP_S", "TIMESTAMP_MS")
+    return finer or column.cast == IN_UTC
 
 
 def _keys(table: SchemaTable, policy: TablePolicy) -> list[frozenset[str]]:
@@ -214,7 +217,12 @@ def _keys(table: SchemaTable, policy: TablePolicy) -> list[frozenset[str]]:
     return [key for key in found if not key & unlike]
 
 
-def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Source:
+def _cast(cast: str, zone: str) -> str:
+    """How a column is brought to our type; instants are read in the time zone of the policy."""
+    return in_zone(zone) if cast == IN_UTC else cast
+
+
+def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None, zone: str) -> Source:
     _refuse_repeated(table)
     lowered = [column.name.lower() for column in table.columns]
     ours = next((column.name for column in table.columns if is_ours(column.name.lower())), None)
@@ -242,7 +250,7 @@ def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Sourc
         private=not policy.public,
         claims=claims,
         checks=tuple(_checks(table, fields)),
-        casts={column.name: column.cast for column in usable if column.cast},
+        casts={column.name: _cast(column.cast, zone) for column in usable if column.cast},
         unit=unit,
         limits=_limits(policy),
         keys=tuple(
@@ -322,6 +330,12 @@ def _convert_all(values: tuple[Any, ...] | None, type_: Type, where: str) -> tup
 def _convert(value: Any, type_: Type, where: str) -> Any:
     if value is None:
         return None
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        raise PolicyError(
+            "policy-values",
+            f"what was declared of {where} has an offset from UTC",
+            "write the local time of the policy's time_zone, without an offset",
+        )
     if type_.kind is Kind.DECIMAL and isinstance(value, float):
         value = Decimal(repr(value))  # 0.1 means one tenth
     literal = literals.literal_of(value)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from privsql.engines.duckdb.catalogue.catalogue_statements import SYSTEM
 from privsql.types import INTEGER_BOUNDS
 
 Node = dict[str, Any]  # of DuckDB's trees
+Read = Callable[[str], list[tuple[Any, ...]]]
 
 WHOLE: Mapping[str, tuple[int, int]] = {**INTEGER_BOUNDS, "BOOLEAN": (0, 1)}
 _HUGE = 10**99  # more digits than any type has
@@ -103,3 +105,13 @@ def text_of(comparison: Node) -> Any:
     constant = comparison["children"][-1]
     inner = constant["children"][0] if constant["type"] == "OPERATOR_CAST" else constant
     return value_of(inner)
+
+
+def is_local_time(arguments: list[Node], read: Read) -> bool:
+    """Whether timezone() of these is an instant's local time in a zone that DuckDB knows: TRY does not catch
+    others.
+    """
+    if [type_id(type_of(each)) for each in arguments] != ["VARCHAR", "TIMESTAMP WITH TIME ZONE"]:
+        return False
+    zone = value_of(uncast(arguments[0]))
+    return isinstance(zone, str) and (zone,) in read(f"SELECT name FROM {SYSTEM}.pg_timezone_names()")

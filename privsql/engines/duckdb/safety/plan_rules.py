@@ -6,7 +6,7 @@ break it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -19,8 +19,10 @@ from privsql.engines.duckdb.safety.plan_nodes import (
     WHOLE,
     WITHOUT_TEXT,
     Node,
+    Read,
     digits_of,
     element_of,
+    is_local_time,
     is_wider,
     shape_of,
     text_of,
@@ -33,8 +35,6 @@ from privsql.engines.duckdb.safety.plan_nodes import (
 from privsql.errors import Refused, SourceError
 from privsql.render.duckdb import DUCKDB
 from privsql.types import INTEGER_BOUNDS
-
-Read = Callable[[str], list[tuple[Any, ...]]]
 
 # functions that accept every value of these argument types
 _OF_TEXT = """lower upper lcase ucase trim ltrim rtrim length strlen bit_length reverse strip_accents contains
@@ -223,6 +223,8 @@ class PlanRules:
         """Whether TRY turns every failure of it into NULL, provided its operands do not fail."""
         arguments = node.get("children", [])
         name = node.get("qname", {}).get("path", [""])[-1]
+        if name == "timezone":
+            return is_local_time(arguments, self.read)
         if name == "time_bucket":  # we write positive widths of one unit
             return self.own and [type_id(type_of(each)) for each in arguments] == ["INTERVAL", "TIMESTAMP"]
         if not all(type_id(type_of(each)) in (*SIMPLE, "LIST") for each in arguments):

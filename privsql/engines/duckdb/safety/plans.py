@@ -12,8 +12,8 @@ import re
 from typing import Any
 
 from privsql.engines.duckdb.catalogue.catalogue_statements import SYSTEM
-from privsql.engines.duckdb.safety.plan_nodes import described
-from privsql.engines.duckdb.safety.plan_rules import PlanRules, Read
+from privsql.engines.duckdb.safety.plan_nodes import Read, described
+from privsql.engines.duckdb.safety.plan_rules import PlanRules
 from privsql.render.duckdb import DUCKDB
 
 _OPERATIONS = frozenset(

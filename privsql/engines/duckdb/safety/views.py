@@ -20,8 +20,8 @@ from pathlib import PurePath
 from typing import Any
 
 from privsql.engines.duckdb.catalogue.catalogue_statements import SYSTEM
-from privsql.engines.duckdb.safety.plan_nodes import Node
-from privsql.engines.duckdb.safety.plan_rules import PlanRules, Read
+from privsql.engines.duckdb.safety.plan_nodes import Node, Read
+from privsql.engines.duckdb.safety.plan_rules import PlanRules
 from privsql.engines.duckdb.safety.plans import may_fail, plan_of
 from privsql.errors import SourceError
 from privsql.render.duckdb import DUCKDB
