@@ -22,7 +22,7 @@ from privsql.policy import Policy
 from privsql.request import Request
 
 if TYPE_CHECKING:
-    from privsql import attacks, mechanisms, teaching, theory
+    from privsql import attacks, dbapi, mechanisms, sqlalchemy, teaching, theory
     from privsql.connecting import connect
     from privsql.mechanisms import rows_needed
     from privsql.planning.composed_plan import AnyPlan as Plan
@@ -57,9 +57,11 @@ __all__ = [
     "UnknownName",
     "attacks",
     "connect",
+    "dbapi",
     "marginals",
     "mechanisms",
     "rows_needed",
+    "sqlalchemy",
     "teaching",
     "theory",
 ]
@@ -77,7 +79,7 @@ _LATER = {
 }
 
 
-_ROOMS = ("attacks", "mechanisms", "teaching", "theory")
+_ROOMS = ("attacks", "dbapi", "mechanisms", "sqlalchemy", "teaching", "theory")
 
 
 def __getattr__(name: str) -> Any:

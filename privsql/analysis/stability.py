@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from privsql.algebra.expressions import Call, Column, Expression, Literal, conjuncts
+from privsql.algebra.numbering import most_numbered
 from privsql.algebra.outer_joins import pads_public_rows
-from privsql.algebra.owners import by_unit_alone, equated, owner
+from privsql.algebra.owners import by_unit_alone, equated, meets_one_group, owner
 from privsql.algebra.relations import (
     AtMost,
     Filter,
@@ -21,6 +22,7 @@ from privsql.algebra.relations import (
     UnionAll,
     Unnest,
     Unpivot,
+    WindowsWithinUnit,
     below,
     is_public,
     walk,
@@ -115,9 +117,8 @@ def stability(relation: Relation, look: Look) -> Stability:
             return _scan(relation)
         case Filter():
             inner = stability(relation.input, look)
-            return _filtered(
-                relation, replace(inner, steady=False, why="a filter keeps or drops each row by itself")
-            )
+            inner = replace(inner, steady=False, why="a filter keeps or drops each row by itself")
+            return _numbered(relation, _filtered(relation, inner))
         case Semi():
             inner = stability(relation.input, look)
             by = "rows of the same unit" if relation.same_unit else "public rows"
@@ -139,6 +140,9 @@ def stability(relation: Relation, look: Look) -> Stability:
             return _unnest(relation, stability(relation.input, look))
         case Join():
             return _join(relation, look)
+        case WindowsWithinUnit():
+            inner = stability(relation.input, look)
+            return replace(inner, steady=False, why="each row sees the rows of its own unit")
         case Group():
             return _group(relation, stability(relation.input, look))
         case _:
@@ -190,6 +194,21 @@ def _filtered(relation: Filter, inner: Stability) -> Stability:
         return replace(inner, shares=shares) if listed else inner
     text = f"{inner.why}; by {', '.join(listed)} alone, no more of one person's can be kept"
     return replace(inner, rows=shares(()), why=text, shares=shares)
+
+
+def _numbered(relation: Filter, inner: Stability) -> Stability:
+    """If ROW_NUMBER() <= k, no unit has more than k rows; in each of its partitions, if it has several."""
+    most = most_numbered(relation, ())
+
+    def shares(columns: Sequence[str]) -> int:
+        own = most_numbered(relation, columns)
+        known = inner.shares(columns) if inner.rows is not None else most
+        return min(each for each in (own, known) if each is not None)
+
+    if most is None or (inner.rows is not None and inner.rows <= most):
+        return inner
+    text = f"ROW_NUMBER keeps at most {most:,} row{'' if most == 1 else 's'} of each unit"
+    return replace(inner, rows=most, why=text, shares=shares)
 
 
 def _constants(part: Expression) -> Iterator[tuple[str, int]]:
@@ -308,6 +327,14 @@ def _join(join: Join, look: Look) -> Stability:
     if is_public(join.left) or is_public(join.right):
         return _join_public(join, look)
     left, right = stability(join.left, look), stability(join.right, look)
+    if join.same_unit and join.kind == "left" and meets_one_group(join):
+        text = "only rows of the same unit are paired, and each of the left meets one group at most"
+        names = {each.name for each in join.left.fields}
+
+        def shares(columns: Sequence[str]) -> int:
+            return left.shares([name for name in columns if name in names])
+
+        return Stability(left.rows, False, text, shares, left.labels)
     if join.same_unit:
         rows = None if left.rows is None or right.rows is None else left.rows * max(1, right.rows)
         text = "only rows of the same unit are paired" + (

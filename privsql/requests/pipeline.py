@@ -7,7 +7,7 @@ Everything that answering takes is held here: the source, the policy, the ledger
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ from privsql.algebra.relations import BoundQuery, Scan
 from privsql.answers.answer_file import AnswerFile
 from privsql.answers.stored import Kept, Shown, StoredAnswers
 from privsql.budget.ledger import Charge, Ledger, with_affordable_ways
-from privsql.budget.released import released
+from privsql.budget.released import released, released_later
 from privsql.engines.base import Engine
 from privsql.engines.duckdb.calculator import calculator
 from privsql.engines.duckdb.sandbox import sandbox
@@ -35,6 +35,7 @@ from privsql.planning.public_look import PublicLook, Read
 from privsql.planning.rewrites.prepared import Copies, Copy, no_copies
 from privsql.policy import Policy
 from privsql.policy.checks import analyst_of, delta_of
+from privsql.policy.resolve import with_names_of
 from privsql.progress import elapsed_time
 from privsql.render.write_above import write_above
 from privsql.requests.planning_cache import PlanCache
@@ -42,6 +43,7 @@ from privsql.requests.stage import Stage
 from privsql.results.answer import Answer
 from privsql.results.finish import computed_types, finish, public_answer
 from privsql.results.notices import Bounded, BoundingNotice
+from privsql.schema import Schema
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.parse.tokens import too_deep
 from privsql.sql.read import read, read_composition, read_part
@@ -78,6 +80,7 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         self.schema = self.engine.schema()
+        self._written, self.policy = self.policy, with_names_of(self.schema, self.policy)
         self._stored = StoredAnswers(calculator().evaluate, self._shelf())
         self._last_catalogue: Catalogue | None = None
         self._last_composition: tuple[Hashable, Composition | None] | None = None
@@ -139,9 +142,16 @@ class Pipeline:
             )
         return source.relation
 
+    def current_schema(self) -> Schema:
+        """The tables as they are now."""
+        self._follow_schema()
+        return self.schema
+
     def _follow_schema(self) -> None:
         if not self.engine.fixed_schema:
-            self.schema = self.engine.schema()
+            before, self.schema = self.schema, self.engine.schema()
+            if self.schema is not before:
+                self.policy = with_names_of(self.schema, self._written)
 
     def _catalogue(self, policy: Policy) -> Catalogue:
         """Kept while schema and policy are the same objects: a wide table takes longer to read
@@ -272,11 +282,19 @@ class Pipeline:
         if types is not None:
             calculator().check(plan.finishing, types)
 
-    def charged(self, listed: Sequence[Priced]) -> AbstractContextManager[list[Charge]]:
-        """Charge all of them or none, around everything that is run for them; a failure is recorded."""
+    def charged(
+        self, listed: Sequence[Priced], later: Collection[int] = ()
+    ) -> AbstractContextManager[list[Charge]]:
+        """Charge all of them or none, around everything that is run for them; a failure is recorded.
+
+        `later`: the places of those that read noisy values of others, and whose bounds are not known yet.
+        """
         for each in listed:
             self.check(each.plan)
-        bills = [(released(each.plan.measurements), each.stage.text) for each in listed]
+        bills = [
+            ((released_later if place in later else released)(each.plan.measurements), each.stage.text)
+            for place, each in enumerate(listed)
+        ]
         return self.ledger.running(bills, self.policy.neighbours, self.who(listed[0].stage))
 
     def who(self, stage: Stage) -> str:

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from privsql.algebra import build
 from privsql.algebra.expressions import Call, Expression, Literal, columns_of, conjuncts, substitute
-from privsql.algebra.owners import allowed_matches, equated, is_bounded, is_unique, pairs_one_unit
+from privsql.algebra.owners import allowed_matches, equated, is_bounded, is_unique, owner, pairs_one_unit
 from privsql.algebra.relations import (
     AtMost,
     Filter,
@@ -208,7 +208,7 @@ def semi(
         if not is_public(kept):
             _refuse_limits(other, place)
         return Semi(kept, other, on, anti, null_aware=null_aware)
-    if null_aware:
+    if null_aware and not _are_units(on, kept, other):
         raise Refused(
             "refused-in",
             "NOT IN over private rows is not supported: one person's NULL would empty it for everybody.",
@@ -218,6 +218,12 @@ def semi(
     if is_public(kept) or not pairs_one_unit(kept, other, on):
         raise not_one_unit(place)
     return Semi(kept, other, on, anti, same_unit=True)
+
+
+def _are_units(on: Expression, kept: Relation, other: Relation) -> bool:
+    """Whether a condition compares units, which are never NULL: rows without a unit are dropped first."""
+    one, two = owner(kept), owner(other)
+    return any(one.is_unit([a]) and two.is_unit([b]) for a, b in equated(on, kept, other))
 
 
 def not_one_unit(place: Place | None) -> Refused:

@@ -39,8 +39,12 @@ from privsql.sql.bind.select import SelectBinder
 from privsql.sql.bind.union import united
 from privsql.sql.bind.unnest import bind_from, selected_constants
 from privsql.sql.bind.unpivot import unpivoted
+from privsql.sql.bind.within_unit.differences import compared
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import only_select
+from privsql.sql.privacy_clause.private_select import PrivateSelectBinder
+from privsql.sql.subqueries.correlation import IsColumn
+from privsql.sql.subqueries.decorrelate import decorrelated
 from privsql.types import BOOLEAN, TEXT, Kind
 
 _MAX_RELATIONS = 400
@@ -78,11 +82,15 @@ class QueryBinder:
                 if node.args.get("from_") is None:
                     _refuse_star(node)
                     return SelectBinder(node, selected_constants(node) or _one_row(), self).bind()
-                return SelectBinder(node, self.joined(node), self).bind()
+                node = decorrelated(node, self)
+                binder = PrivateSelectBinder if node.args.get("privacy") else SelectBinder
+                return binder(node, self.joined(node), self).bind()
             case exp.Pivot():
                 return self.source(node)
             case exp.Union():
                 return self._tail(node, united(self.query(node.this), self.query(node.expression), node))
+            case exp.Except() | exp.Intersect():
+                return self._tail(node, compared(self.query(node.this), self.query(node.expression), node))
             case exp.Subquery(args={"joins": [_, *_]}):
                 raise only_select(place_of(node))
             case exp.Subquery():
@@ -104,6 +112,25 @@ class QueryBinder:
     def joined(self, node: exp.Select) -> Source:
         """FROM with all its joins, from left to right."""
         return bind_from(node, self.source)
+
+    # -- subqueries inside expressions: what they read -------------------------------------------------------
+    def columns_of(self, node: exp.Select) -> IsColumn:
+        """Whether a name is a column of the FROM of a SELECT."""
+        source = _one_row() if node.args.get("from_") is None else self.joined(node)
+
+        def is_column(column: exp.Column) -> bool:
+            try:
+                source.find(column.name, column.table or None, None)
+            except UnknownName as error:
+                return error.code == "name-ambiguous"
+            except Refused:  # it is of a type without rules
+                return True
+            return True
+
+        return is_column
+
+    def relation(self, query: exp.Expr) -> Relation:
+        return self.query(query).relation
 
     def _cte(self, node: exp.CTE) -> None:
         name = node.args["alias"].name.lower()

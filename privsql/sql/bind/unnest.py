@@ -68,8 +68,18 @@ class RowBinder(ExpressionBinder):
     def __init__(self, column: Callable[[exp.Column], Expression], source: Source) -> None:
         super().__init__(column)
         self.source = source
+        self.windows: Callable[[exp.Window], Expression] | None = None  # where windows are allowed
 
     def special(self, node: exp.Expr) -> Expression | None:
+        if isinstance(node, exp.Window):
+            if self.windows is None:
+                raise SqlError(
+                    "sql-window",
+                    "windows come after WHERE, GROUP BY and aggregates",
+                    "filter with QUALIFY, or aggregate over SELECT ... FROM (...)",
+                    place_of(node),
+                )
+            return self.windows(node)
         if not isinstance(node, exp.Explode):
             return None
         above = node.parent
