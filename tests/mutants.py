@@ -260,7 +260,7 @@ MUTANTS = [
     Mutant("padded rows before bounding", _PADDED_FILE, "or not is_bounded(release.input) or", "or", _PADDED),
     Mutant("one public row a key is not looked for", _PADDED_FILE, "return look.most_alike(named_rows, [name for name, _ in named]) <= 1", "return True", _PADDED),
     Mutant("max(1, matches) although WHERE drops matches", _PADDED_FILE, "            case Project():\n                keys =", "            case Filter():\n                relation = relation.input\n            case Project():\n                keys =", _PADDED),
-    Mutant("padded rows have no keys of their own", _PADDED_FILE, "return replace(task, query=query, keyed=release.input)", "return replace(task, query=query)", _PADDED),
+    Mutant("padded rows have no keys of their own", _PADDED_FILE, "return replace(task, query=query, keyed=release.input, notes=(_SKIPPED,))", "return replace(task, query=query)", _PADDED),
     Mutant("a padded row is thought to add nothing to any SUM", _PADDED_FILE, 'build.compare("<>", argument, literals.whole(0))', "Literal(False, BOOLEAN)", _PADDED),
     Mutant("rows of NULLs are no values", _PADDED_FILE, "return False  # of NULLs", "return True  # of NULLs", _PADDED),
     Mutant("a padded row has a partner of its unit", _PADDED_FILE, "_Followed(kept, inner.candidates if semi.anti else None)", "_Followed(kept, None if semi.anti else inner.candidates)", _PADDED),
