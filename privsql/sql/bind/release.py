@@ -170,7 +170,8 @@ class ReleaseBinder(ExpressionBinder):
             # of BigQuery's private aggregates; PrivateSelectBinder applies them
             bounds = node.args.get("bounds")
             ends = tuple(self.rows.bind(each) for each in bounds.expressions) if bounds else ()
-            yield replace(self._aggregate(node, condition, place), parameters=ends)
+            found = self._aggregate(node, condition, place)
+            yield replace(found, parameters=ends) if ends else found  # FIRST and LAST have their own
 
     def _row(self, node: exp.Expr) -> Expression:
         """The argument of an aggregate."""
