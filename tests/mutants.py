@@ -255,7 +255,7 @@ MUTANTS = [
     Mutant("a filter leaves the number of rows fixed", _STABILITY, "steady=False, why=\"a filter keeps", "why=\"a filter keeps"),
     Mutant("private rows called public", "algebra/relations.py", "isinstance(each, Scan) and each.private for", "isinstance(each, Scan) and each.private and each.unit is not None for"),
     # -- public rows that no private row meets
-    Mutant("padded rows that a person takes away are not counted", _STABILITY, "return Stability(2 * inner * matches([]), False, text, both, adds=False)", "return Stability(inner * matches([]), False, text, both, adds=False)", _PADDED),
+    Mutant("padded rows that a person takes away are not counted", _STABILITY, "return Stability(2 * inner * matches([]), False, why, both, adds=False)", "return Stability(inner * matches([]), False, why, both, adds=False)", _PADDED),
     Mutant("padded rows are not counted in their key", _STABILITY, "return shares(columns) + inner * matches(", "return shares(columns) + 0 * matches(", _PADDED),
     Mutant("padded rows before bounding", _PADDED_FILE, "or not is_bounded(release.input) or", "or", _PADDED),
     Mutant("one public row a key is not looked for", _PADDED_FILE, "return look.most_alike(named_rows, [name for name, _ in named]) <= 1", "return True", _PADDED),
