@@ -165,6 +165,7 @@ THINNED: dict[str, int] = {
     "engines/test_row_order.py::test_nan_sign_does_not_depend_on_row_order": 7,
     "soundness/test_soundness.py::test_no_pair_exceeds_a_bound": ONE,
     "soundness/test_soundness.py::test_no_pair_of_units_exceeds_a_bound": ONE,
+    "soundness/test_soundness.py::test_no_pair_exceeds_a_bound_of_a_join": ONE,
     "soundness/test_soundness.py::test_former_failures_on_some_rows_stay_fixed": 4,
     "planning/test_spread.py::test_intervals_cover": ONE,
     "planning/test_spread.py::test_spreads_are_never_impossible": ONE,

@@ -198,8 +198,8 @@ def _told_by(unit: Unit) -> list[tuple[tuple[str, ...], str]]:
     by_key = dict(zip(target.columns, unit.columns, strict=True))
     order = sorted(by_key)
     found = [(tuple(by_key[column] for column in order), _key_name(target.table, frozenset(order)))]
-    for columns, name in _told_by(target.unit):  # what the other table knows of these very columns
-        if set(columns) == set(by_key):
+    for columns, name in _told_by(target.unit):  # what the other table knows of these columns alone
+        if set(columns) <= set(by_key):
             found.append((tuple(by_key[column] for column in columns), name))
     return found
 

@@ -178,10 +178,9 @@ class Unnest:
 
 @dataclass(frozen=True)
 class Join:
-    """Pairs of rows that meet a condition; `kind` left pads rows of the left that meet none with NULL;
-    `full`, of public rows on the left and private ones on the right, those of both.
-
-    The sides have different names. `same_unit`: both are people's, and only rows of the same unit are paired.
+    """Pairs of rows that meet a condition. `kind`: left pads rows of the left that meet none with NULL; full,
+    of public rows on the left and private ones on the right, those of both. The sides have different names.
+    `same_unit`: both are people's, and only rows of the same unit are paired.
     """
 
     left: Relation

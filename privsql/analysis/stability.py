@@ -356,8 +356,6 @@ def _most(side: Relation) -> int:
 def _join_public(join: Join, look: Look) -> Stability:
     public, private = (join.left, join.right) if is_public(join.left) else (join.right, join.left)
     inner = stability(private, look)
-    if pads_public_rows(join):
-        assert inner.rows is not None and join.kind == "left", "planning settles others (rewrites/padded.py)"
     public_names = {each.name for each in public.fields}
     matched = [a for a, _ in equated(join.on, public, private)]
 
@@ -370,6 +368,7 @@ def _join_public(join: Join, look: Look) -> Stability:
         return inside * matches([name for name in columns if name in public_names])
 
     if inner.rows is None:
+        assert not pads_public_rows(join), "planning settles these: rewrites/padded.py"
         return Stability(None, False, "beside public rows, each row stays its unit's", shares, inner.labels)
     most = matches([])
     text = f"each row matches at most {most:,} public row{'s' if most != 1 else ''}"
@@ -379,15 +378,13 @@ def _join_public(join: Join, look: Look) -> Stability:
 
 
 def _with_padded(inner: int, text: str, matches: Shares, shares: Shares, public: Set[str]) -> Stability:
-    """A row that is added takes away the padded row of each public row that it meets, beside its pairs. In
-    the private columns all padded rows agree.
-    """
+    """A new row takes padded rows of public rows that it meets away; they agree in private columns."""
 
     def both(columns: Sequence[str]) -> int:
         return shares(columns) + inner * matches([name for name in columns if name in public])
 
-    text += ", and takes away as many padded ones"
-    return Stability(2 * inner * matches([]), False, text, both, adds=False)
+    why = f"{text}, and takes away as many padded ones"
+    return Stability(2 * inner * matches([]), False, why, both, adds=False)
 
 
 def _group(group: Group, inner: Stability) -> Stability:

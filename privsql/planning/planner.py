@@ -85,7 +85,7 @@ def _assemble(draft: Draft) -> Plan:
     )
     above = guarded(task.query.relation, frozenset(name for name, _ in aggregates))
     shown = PostProcessing(task.query, describe_outputs(draft, measurements), above)
-    return Plan((measured,), shown, task.neighbours, draft.notes, apart=draft.apart)
+    return Plan((measured,), shown, task.neighbours, (*task.notes, *draft.notes), apart=draft.apart)
 
 
 def _public(task: Task) -> Plan:

@@ -58,6 +58,9 @@ def generous() -> Iterator[tuple[duckdb.DuckDBPyConnection, privsql.Session]]:
 
 
 RIGHT = [
+    "SELECT s.state, COUNT(p.id) AS n FROM states s LEFT JOIN people p ON p.state = s.state GROUP BY s.state",
+    "SELECT COUNT(*) AS n FROM states s LEFT JOIN people p ON p.state = s.state ANTI JOIN visits v ON v.id = p.id",
+    "SELECT s.region, COUNT(*) AS n FROM states s LEFT JOIN people p ON p.state = s.state SEMI JOIN visits v ON v.id = p.id GROUP BY s.region",
     "SELECT s.region, COUNT(p.id) AS n FROM states s LEFT JOIN people p ON p.state = s.state GROUP BY s.region",
     "SELECT s.state, s.region, COUNT(*) AS n FROM states s LEFT JOIN people p USING (state) GROUP BY s.state, s.region",
     "SELECT s.region, COUNT(*) AS n FROM states s LEFT JOIN people p ON p.state = s.state AND p.age > 35 GROUP BY s.region",

@@ -23,6 +23,7 @@ from privsql.algebra.functions import FUNCTIONS, OPERATORS
 from privsql.planning.plan import Plan
 from tests.soundness.check import Report, Runner, check_plan, run
 from tests.soundness.composed import COMPOSED
+from tests.soundness.join_queries import JOINED
 from tests.soundness.queries import CONSTRUCTS, EXPRESSIONS
 from tests.soundness.unit_queries import UNIT_CONSTRUCTS
 from tests.soundness.worlds import DATES, INTEGERS, MOMENTS, TEXTS
@@ -66,6 +67,19 @@ def test_no_pair_of_units_exceeds_a_bound_at_length(shard: int) -> None:
 
 
 @pytest.mark.parametrize("shard", range(2))
+def test_no_pair_exceeds_a_bound_of_a_join(shard: int) -> None:
+    _assert_sound(run(first=shard, cases=60, stride=2, kind="joins"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_no_pair_exceeds_a_bound_of_a_join_at_length(shard: int) -> None:
+    report = run(first=FIRST + shard, cases=SLOW_UNITS // SHARDS, stride=SHARDS, kind="joins")
+    _assert_sound(report)
+    assert report.moved > 0.3 * report.cases, f"too few pairs move anything: {report}"
+
+
+@pytest.mark.parametrize("shard", range(2))
 def test_no_pair_passes_a_bound_of_any_release_or_stage(shard: int) -> None:
     _assert_sound(
         run(first=shard, cases=60, stride=2, kind="composed"), moved=0.15
@@ -91,7 +105,12 @@ def test_every_function_and_operator_has_a_generator() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "wanted"),
-    [("rows", CONSTRUCTS | set(EXPRESSIONS)), ("units", set(UNIT_CONSTRUCTS)), ("composed", COMPOSED)],
+    [
+        ("rows", CONSTRUCTS | set(EXPRESSIONS)),
+        ("units", set(UNIT_CONSTRUCTS)),
+        ("composed", COMPOSED),
+        ("joins", set(JOINED)),
+    ],
 )
 def test_the_long_run_accepts_every_construct(kind: str, wanted: set[str]) -> None:
     """Its shards together: of their texts, which are seeded, every function, operator and form of query is accepted some

@@ -50,6 +50,9 @@ from privsql.errors import Place, Refused
 from privsql.planning.draft import Task
 from privsql.types import BOOLEAN, NUMBERS
 
+_SKIPPED = "public rows without a match add nothing to these numbers, which are those of the inner join"
+_AT_LEAST_ONE = "a public row without a match is one row: COUNT(*) is at least 1"
+
 
 def settled(task: Task) -> Task:
     """The task, with padded rows only where they count; refuses those that have no bound."""
@@ -64,14 +67,15 @@ def settled(task: Task) -> Task:
     counts = [each for each in _aggregates(release) if not _skips(each, found.candidates, task.look)]
     if not counts:
         query = _with_release(task.query, replace(release, input=found.matched))
-        return replace(task, query=query, keyed=release.input)
+        return replace(task, query=query, keyed=release.input, notes=(_SKIPPED,))
     if (
         isinstance(release, Release)
         and not release.sets
         and all(_counts_rows(each) for each in counts)
         and _is_alone(release, found.candidates, task.look)
     ):
-        return replace(task, query=_at_least_one(task.query, release, found.matched), keyed=release.input)
+        query = _at_least_one(task.query, release, found.matched)
+        return replace(task, query=query, keyed=release.input, notes=(_AT_LEAST_ONE,))
     if isinstance(release, Choose) or not is_bounded(release.input) or _is_full(release.input):
         raise _unbounded(place)
     return task

@@ -169,8 +169,6 @@ def full_join(join: Join) -> Relation:
             return joined(left, right, "full", join.on, join.place)
         turned = joined(right, left, "full", join.on, join.place)
         return Project(turned, tuple((each.name, each.column) for each in join.fields))
-    if not is_public(left) and not pairs_one_unit(left, right, join.on):
-        raise not_one_unit(join.place)
     pairs = joined(left, right, "left", join.on, join.place)
     alone = semi(right, left, join.on, True, join.place)
     absent = tuple((each.name, Literal(None, each.type)) for each in left.fields)

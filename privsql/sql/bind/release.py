@@ -172,7 +172,7 @@ class ReleaseBinder(ExpressionBinder):
             bounds = node.args.get("bounds")
             ends = tuple(self.rows.bind(each) for each in bounds.expressions) if bounds else ()
             found = self._aggregate(node, condition, place)
-            yield replace(found, parameters=ends) if ends else found
+            yield replace(found, parameters=ends) if ends else found  # FIRST and LAST have their own
 
     def _row(self, node: exp.Expr) -> Expression:
         """The argument of an aggregate."""
