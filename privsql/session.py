@@ -13,25 +13,30 @@ import pandas as pd
 from privsql.audit.audit import Audit
 from privsql.budget.ledger import Budget, Ledger
 from privsql.engines.base import Engine
-from privsql.errors import ArgumentError, SqlError, no_more_arguments
+from privsql.errors import SqlError, no_more_arguments
 from privsql.noise.randomness import Randomness, SystemRandomness
 from privsql.planning.composed_plan import AnyPlan
-from privsql.planning.marginals.residual_plan import ResidualPlan
 from privsql.policy import Policy
 from privsql.policy.checks import analyst_of, epsilon_of
-from privsql.release.query_release import QueryRelease
-from privsql.release.releases import ReleaseRequest, StoredReleases
-from privsql.release.synthesis import SynthesisRequest, synthesize
-from privsql.release.synthetic import Synthetic
+from privsql.release.query_release import QueryRelease, ReleasedPlan
+from privsql.release.release_request import ReleaseRequest
+from privsql.release.releases import StoredReleases
+from privsql.release.rows.synthesis import SynthesisRequest, synthesize
+from privsql.release.rows.synthetic import Synthetic
 from privsql.request import Request, takes
+from privsql.requests.advising import AdviceRequest, advise
 from privsql.requests.auditing import AuditRequest, audit_plan, refuse_own_tables
 from privsql.requests.batches import answer_batch, stages_of
 from privsql.requests.composing import answer_composed, plan_composed
+from privsql.requests.describing import describe_tables, history_of
 from privsql.requests.explaining import budget_of, explain
 from privsql.requests.limit_search import find_limits, suggest_limits
 from privsql.requests.pipeline import Pipeline
+from privsql.requests.preparing import prepare_copy
 from privsql.requests.range_search import find_ranges
 from privsql.requests.stage import Stage, check_flag
+from privsql.requests.told_for_free import answer_told, explain_told
+from privsql.results.advice import Advice
 from privsql.results.composed_answer import AnyAnswer
 from privsql.results.notices import BoundingNotice
 from privsql.results.suggested_limits import SuggestedLimits
@@ -78,6 +83,9 @@ class Session:
             ['n']
         """
         pipeline = self._pipeline
+        told = answer_told(Stage.of(request), pipeline)
+        if told is not None:
+            return told
         with pipeline.snapshot():
             try:
                 # limits first: a search for ranges bounds units, too, and needs to know how
@@ -108,6 +116,9 @@ class Session:
             >>> session.plan(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5)).epsilon
             0.5
         """
+        told = explain_told(Stage.of(request), self._pipeline)
+        if told is not None:
+            return told
         try:
             return explain(Stage.of(request), self._pipeline)
         except SqlError as refusal:
@@ -117,6 +128,9 @@ class Session:
     @takes(Request)
     def query(self, request: Request) -> AnyAnswer:
         """Spend epsilon, and get a noisy answer. A repeated query returns the stored answer at no cost.
+
+        What follows from earlier answers or releases, at least as accurately, is free, too. Without epsilon
+        and within, nothing is spent: the answer is the best that follows from what was released before.
 
         Returns:
             The noisy answer, with intervals and a receipt.
@@ -151,6 +165,23 @@ class Session:
             'discrete Laplace'
         """
         return self.plan(request)
+
+    @takes(AdviceRequest)
+    def advise(self, request: AdviceRequest) -> Advice:
+        """Show the error of a query at several epsilons, and what an attacker could learn. Spends nothing.
+
+        Returns:
+            The advice: it prints as a table, and plots the error against epsilon.
+
+        Raises:
+            SqlError: the SQL cannot be parsed; Refused, if it is valid but has no private answer.
+            ArgumentError: an argument is wrong.
+
+        Example:
+            >>> session.advise("SELECT COUNT(*) AS n FROM visits", epsilons=[0.1, 1.0]).df()["n"].tolist()
+            [60.0, 6.0]
+        """
+        return advise(request, self.plan, budget_of(self._pipeline, self._pipeline.who(Stage.of(request))))
 
     @takes(AuditRequest)
     def audit(self, request: AuditRequest) -> Audit:
@@ -229,7 +260,7 @@ class Session:
         return self._releases.release(request)
 
     @takes(ReleaseRequest)
-    def explain_release(self, request: ReleaseRequest) -> ResidualPlan:
+    def explain_release(self, request: ReleaseRequest) -> ReleasedPlan:
         """Show what release() would do, with the error of every marginal. Spends nothing.
 
         Returns:
@@ -311,15 +342,26 @@ class Session:
         Example:
             >>> session.prepare("visits")
         """
-        with self._pipeline.snapshot():
-            scan = self._pipeline.scan(table)
-        if not scan.private or scan.unit is None or scan.unit.unique:
-            raise ArgumentError(
-                "argument-prepare",
-                f"{table} has no unit with many rows: there is nothing to prepare",
-                "queries of it are fast as it is",
-            )
-        self._pipeline.engine.prepare(scan)
+        prepare_copy(table, self._pipeline)
+
+    def tables(self, table: str | None = None) -> pd.DataFrame:
+        """Describe the tables, or one of them, from schema and policy. Reads no row, spends nothing.
+
+        Arguments:
+            table: the name of one table; by default all that a query may name.
+
+        Returns:
+            A row for each column: its type, whether it may be NULL, whether it is the unit, its range or
+            keys.
+
+        Raises:
+            UnknownName: there is no such table.
+
+        Example:
+            >>> session.tables("visits")["column"].tolist()[:2]
+            ['user_id', 'state']
+        """
+        return describe_tables(self._pipeline, table)
 
     @property
     def budget(self) -> Budget:
@@ -351,14 +393,7 @@ class Session:
             >>> "epsilon" in session.history().columns
             True
         """
-        entries = self._pipeline.ledger.entries()
-        rho = ["rho"] if self.budget.spent.rho is not None else []
-        columns = ["when", "analyst", "question", "epsilon", "delta", *rho, "released", "failed"]
-        stated = {"question": "query"}  # how the ledger's entries call it
-        rows = [{name: getattr(each, stated.get(name, name)) for name in columns} for each in entries]
-        return pd.DataFrame(rows, columns=columns).assign(
-            released=["; ".join(map(str, each.released)) for each in entries]
-        )
+        return history_of(self._pipeline)
 
     def close(self) -> None:
         """Close the source and the ledger. A DuckDB connection that the caller gave stays open."""

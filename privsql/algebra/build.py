@@ -78,6 +78,7 @@ def call(name: str, args: Sequence[Expression]) -> Expression:
 
 
 def _argument(function: Function, value: Expression, want: str) -> Expression:
+    value = literals.text_constant(value) if want.isupper() else value
     if want.isupper() and not isinstance(value, Literal):
         raise Refused(
             "refused-pattern",

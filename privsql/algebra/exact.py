@@ -158,6 +158,13 @@ class CountDistinctIn(Scalar):
 
 
 @dataclass(frozen=True)
+class SumDistinctIn(Scalar):
+    """What the different values of the lists of all units add up to; NULL where there are none."""
+
+    lists: Scalar
+
+
+@dataclass(frozen=True)
 class Over(Scalar):
     """A window function: row_number, dense_rank, sum, lead. `running`: up to the row itself, in that
     order.

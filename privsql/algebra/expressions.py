@@ -62,6 +62,7 @@ class Call:
 Expression = Column | Literal | Call
 
 OF_TWO = frozenset({"covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2"})
+OF_DIFFERENT = frozenset({"count_distinct", "sum_distinct", "avg_distinct"})  # whose values count once each
 SPREAD = frozenset({"var_pop", "var_samp", "stddev_pop", "stddev_samp"}) | OF_TWO
 
 
@@ -69,8 +70,8 @@ SPREAD = frozenset({"var_pop", "var_samp", "stddev_pop", "stddev_samp"}) | OF_TW
 class Aggregate:
     """COUNT(*) (argument None) or an aggregate of an argument, over the rows where `condition` is true.
 
-    Released: count, count_distinct, sum, avg; var_pop, ... (spread), quantile, min, max (order). Exact, in a
-    Group, also: arg_min, arg_max, bool_or, bool_and, first, last.
+    Released: count, count_distinct, sum, avg, sum_distinct, avg_distinct; var_pop, ... (spread), quantile,
+    min, max (order). Exact, in a Group, also: arg_min, arg_max, bool_or, bool_and, first, last.
     """
 
     function: str
@@ -90,7 +91,7 @@ class Aggregate:
 
     @property
     def name(self) -> str:
-        return "COUNT DISTINCT" if self.function == "count_distinct" else self.function.upper()
+        return self.function.upper().replace("_DISTINCT", " DISTINCT")
 
 
 def columns_of(expression: Expression) -> Iterator[Column]:

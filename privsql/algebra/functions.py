@@ -157,6 +157,8 @@ _FUNCTIONS = (
     *_function("left right", "text int", TEXT, _SOMEWHERE),
     *_function("replace", "text TEXT SHORT", TEXT),
     *_function("translate", "text TEXT TEXT", TEXT),
+    *_function("lpad rpad", "text INT FILL", TEXT),
+    *_function("md5 sha256", "text", TEXT),
     *_function("split_part", "text TEXT INT", TEXT),
     *_function("starts_with ends_with contains", "text text", BOOLEAN),
     *_function("strpos", "text text", BIGINT),
@@ -176,6 +178,7 @@ _FUNCTIONS = (
     *_function("abs", "num", _absolute, equal_alike=True),
     *_function("floor ceil trunc", "num", _whole, equal_alike=True, keeps_whole=True),
     *_function("round", "num INT?", _rounded, equal_alike=True),
+    *_function("truncate", "num INT", _rounded, equal_alike=True),
     *_function("sign", "num", integer(-1, 1)),
     *_function("even", "double", DOUBLE),
     *_function("sqrt", "double", DOUBLE, Undefined.BELOW_ZERO),
@@ -191,17 +194,23 @@ _FUNCTIONS = (
     *_function("isnan isinf isfinite", "double", BOOLEAN, equal_alike=True),
     *_function("bit_count", "int", integer(0, 128)),
     *_function("gcd", "int int", BIGINT, _SOMEWHERE),
+    *_function("bitand bitor bitxor", "int int", BIGINT),
     # -- dates -----------------------------------------------------------------------------------------------
     *_function("year month day quarter dayofweek isodow dayofyear", "moment", BIGINT, _AT_INFINITY),
     *_function("decade century week", "moment", BIGINT, _AT_INFINITY),
     *_function("yearweek isoyear", "moment", BIGINT, _SOMEWHERE),
-    *_function("hour minute second", "clock", BIGINT, _AT_INFINITY),
+    *_function("hour minute second millisecond microsecond", "clock", BIGINT, _AT_INFINITY),
+    *_function("millennium era", "moment", BIGINT, _AT_INFINITY),
+    *_function("julian", "moment", DOUBLE, _AT_INFINITY),
     *_function("dayname monthname", "moment", TEXT, _AT_INFINITY),
     *_function("last_day", "moment", DATE, _SOMEWHERE),
     *_function("epoch", "moment", DOUBLE, _AT_INFINITY),
     *_function("date_trunc", "UNIT moment", TIMESTAMP, _AT_INFINITY),
-    *_function("date_diff", "UNIT alike alike", BIGINT, _SOMEWHERE),
+    *_function("time_bucket", "STEP moment", TIMESTAMP, _SOMEWHERE),
+    *_function("date_diff date_sub", "UNIT alike alike", BIGINT, _SOMEWHERE),
     *_function("make_date", "int int int", DATE, _SOMEWHERE),
+    *_function("make_timestamp", "int int int int int double", TIMESTAMP, _SOMEWHERE),
+    *_function("from_epoch", "double", TIMESTAMP, _SOMEWHERE),
     *_function("strftime", "moment FORMAT", TEXT, _SOMEWHERE),
     *_function("try_strptime", "text FORMAT", TIMESTAMP, _SOMEWHERE),
 )
@@ -270,6 +279,7 @@ _ALIASES = """
     week weekofyear isoweek
     isodow isdow
     date_diff datediff
+    date_sub datesub
     date_trunc datetrunc
     try_strptime strptime
     avg mean
@@ -294,7 +304,7 @@ PARTS = {
         name: name
         for name in (
             "year month day quarter week hour minute second dayofweek isodow dayofyear decade century epoch "
-            "isoyear yearweek"
+            "isoyear yearweek millisecond microsecond millennium era julian"
         ).split()
     },
 }

@@ -10,7 +10,7 @@ import re
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
-from privsql.algebra.expressions import Literal
+from privsql.algebra.expressions import Call, Expression, Literal
 from privsql.types import (
     BIGINT,
     BOOLEAN,
@@ -252,3 +252,26 @@ def literal_of(value: Any) -> Literal | None:
 def whole(value: int) -> Literal:
     """A whole number that fits BIGINT."""
     return Literal(value, integer(value, value) if BIGINT.low <= value <= BIGINT.high else DOUBLE)
+
+
+def text_constant(value: Expression) -> Expression:
+    """A text joined from constants, as a constant: '%' || 'CA' || '%' is a pattern, and so is lower('%CA%').
+
+    Beyond ASCII, engines do not agree on the case of letters: such a call stays as it is.
+    """
+    if not isinstance(value, Call) or value.function not in ("||", "concat", "lower", "upper"):
+        return value
+    parts = [text_constant(each) for each in value.args]
+    texts = [each.value for each in parts if isinstance(each, Literal) and isinstance(each.value, str)]
+    if len(texts) < len(parts):
+        return value
+    whole = "".join(texts)
+    match value.function:
+        case "lower" if whole.isascii():
+            return Literal(whole.lower(), TEXT)
+        case "upper" if whole.isascii():
+            return Literal(whole.upper(), TEXT)
+        case "||" | "concat":
+            return Literal(whole, TEXT)
+        case _:
+            return value

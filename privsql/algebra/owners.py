@@ -34,6 +34,7 @@ from privsql.algebra.relations import (
     Unnest,
     Unpivot,
     Values,
+    WindowsWithinUnit,
     below,
 )
 from privsql.algebra.units import Unit, UnitKind
@@ -159,7 +160,7 @@ def owner(relation: Relation) -> Owner:
             if by_unit_alone(relation, inner):
                 fixed = {each.name for each in relation.fields}
             return inner.renamed(kept, fixed)
-        case Unnest() | Filter() | Semi() | AtMost() | Sort() | Limit() | Distinct():
+        case Unnest() | Filter() | Semi() | AtMost() | WindowsWithinUnit() | Sort() | Limit() | Distinct():
             return owner(relation.input)
         case Release() | Choose():
             return Owner(Whose.NOBODY, {})  # noisy: nobody's any more
@@ -246,7 +247,7 @@ def _join(join: Join) -> Owner:
 def _joined_tags(join: Join, left: Owner, right: Owner) -> tuple[Tags, Tags]:
     """The tags of both sides, and those that hold where a column is not NULL."""
     padded = {**left.padded, **right.padded}
-    if join.kind == "left":
+    if join.kind != "inner":
         return left.tags, {**padded, **{name: right.in_equality(name) for name in right.tags}}
     tags = {**left.tags, **right.tags}
     for pair in equated(join.on, join.left, join.right):

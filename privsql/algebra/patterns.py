@@ -71,6 +71,7 @@ _ESCAPE = re.compile(
     r"\\(?:[pP](?:\{\^?\w+\}|[A-Z])|x(?:\{[0-9A-Fa-f]{1,6}\}|[0-9A-Fa-f]{2})|[dDsSwWbBAzaftnrvQE]|[^\w\s]|$)"
 )
 _GROUP = re.compile(r"\(\?(?:P?<\w+>|[imsU]*(?:-[imsU]+)?[:)])")
+_STEP = re.compile(r"[1-9]\d{0,5} (?:second|minute|hour|day|week|month|quarter|year)")
 _REWRITE = re.compile(r"\\[0-9\\]")
 
 
@@ -95,6 +96,10 @@ def check_constants(function: str, takes: Sequence[str], args: Sequence[Expressi
             case "REWRITE":
                 _check_length(function, text)
                 _check_rewrite(text)
+            case "FILL":
+                _check_fill(function, args[place - 1], text)
+            case "STEP":
+                check_step(text)
 
 
 def _text(argument: Expression) -> str | None:
@@ -158,6 +163,26 @@ def _check_options(text: str | None) -> None:
             raise _refused(
                 f"There is no option {option!r} of regular expressions.", "Use 'i', 'g', 's' or 'm'."
             )
+
+
+def _check_fill(function: str, width: Expression, text: str | None) -> None:
+    """DuckDB fails where there is nothing to fill with, at rows that are shorter."""
+    _check_length(function, text)
+    letters = width.value if isinstance(width, Literal) else None
+    if text == "" or (isinstance(letters, int) and letters > LONGEST):
+        raise _refused(
+            f"{function} fills with at least one character, up to {LONGEST} in all.",
+            f"Write {function}(x, 5, '0').",
+        )
+
+
+def check_step(text: str | None) -> None:
+    """The width of a bucket of time: a positive whole number of one unit."""
+    if text is not None and not _STEP.fullmatch(text):
+        raise _refused(
+            "The width of a bucket is a positive whole number of one unit.",
+            "Write time_bucket(INTERVAL '15 minutes', t).",
+        )
 
 
 def check_escape(pattern: str | None, mark: str | None) -> None:

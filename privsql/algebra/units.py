@@ -35,6 +35,7 @@ class Reference:
     columns: tuple[str, ...]
     unit: Unit
     casts: tuple[tuple[str, str], ...] = ()
+    location: tuple[str, ...] = ()  # where statements look the table up, if not by its name alone
 
     @property
     def text(self) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
+from privsql.algebra.buckets import bucket_of, buckets_between, next_bucket
 from privsql.algebra.expressions import Call, Literal
 from privsql.analysis.domain import MAX_KEYS, Domain, Rule, of_values
 from privsql.types import Kind, Type
@@ -120,6 +121,24 @@ def next_step(unit: str, moment: dt.datetime) -> dt.datetime:
     return moment.replace(year=total // 12, month=total % 12 + 1)
 
 
+def _bucketed(call: Call, args: Sequence[Domain]) -> Domain:
+    step = call.args[0].value if isinstance(call.args[0], Literal) else None
+    low, high = args[1].low, args[1].high
+    if low is None or high is None or not isinstance(step, str):
+        return Domain(call.type)
+    first, last = bucket_of(step, low), bucket_of(step, high)
+    if first is None or last is None:
+        return Domain(call.type)
+    if buckets_between(step, first, last) > MAX_KEYS:
+        return _range(call.type, first, last)
+    values: list[dt.datetime] = []
+    current: dt.datetime | None = first
+    while current is not None and current <= last:
+        values.append(current)
+        current = next_bucket(step, current)
+    return of_values(call.type, values, nullable=True)
+
+
 def steps_between(unit: str, first: dt.datetime, last: dt.datetime) -> int:
     seconds = {"second": 1, "minute": 60, "hour": 3600}.get(unit, 86400)
     return int((last - first).total_seconds() // seconds)
@@ -149,6 +168,14 @@ def _between_dates(call: Call, args: Sequence[Domain]) -> Domain:
     )
 
 
+def _whole_between(call: Call, args: Sequence[Domain]) -> Domain:
+    """date_sub: whole units, so nearer to 0 than the boundaries between, by one at most."""
+    found = _between_dates(call, args)
+    low = None if found.low is None else found.low - (1 if found.low > 0 else 0)
+    high = None if found.high is None else found.high + (1 if found.high < 0 else 0)
+    return _range(call.type, low, high)
+
+
 MOMENT_RULES: dict[str, Rule] = {
     "year": _part(lambda d: int(d.year)),
     "decade": _part(lambda d: int(d.year) // 10),
@@ -165,7 +192,13 @@ MOMENT_RULES: dict[str, Rule] = {
     "second": _cyclic(0, 59),
     "dayname": _names(DAYS),
     "monthname": _names(MONTHS),
+    "millisecond": _cyclic(0, 59_999),
+    "microsecond": _cyclic(0, 59_999_999),
+    "millennium": _part(lambda d: (int(d.year) - 1) // 1000 + 1),
+    "era": _cyclic(0, 1),
     "date_trunc": _truncated,
+    "time_bucket": _bucketed,
     "date_diff": _between_dates,
+    "date_sub": _whole_between,
     "date_minus": _between_dates,
 }

@@ -180,6 +180,12 @@ def _round(call: Call, args: Sequence[Domain]) -> Domain:
     return _stepped(call.type, low, high, unit)
 
 
+def _common_bits(call: Call, args: Sequence[Domain]) -> Domain:
+    """Bits that a number which is not negative shares with another: no more than its own."""
+    tops = [each.high for each in args if each.low is not None and each.low >= 0 and each.high is not None]
+    return _range(call.type, Fraction(0), min(tops)) if tops else Domain(call.type)
+
+
 def _between(low: float, high: float) -> Rule:
     ends = Fraction(low), Fraction(high)
     return lambda call, args: _range(call.type, *ends)
@@ -262,6 +268,8 @@ NUMBER_RULES: dict[str, Rule] = {
     "ceil": _rounding(math.ceil),
     "trunc": _rounding(math.trunc),
     "round": _round,
+    "truncate": _round,
+    "bitand": _common_bits,
     "sign": _between(-1, 1),
     "pow": _power,
     "least": _least,

@@ -14,6 +14,7 @@ from privsql.budget.ledger import same_neighbours
 from privsql.errors import BudgetError
 from privsql.neighbours import Neighbours
 from privsql.policy import Policy, UnitPolicy
+from privsql.policy.resolve import with_names_of
 from privsql.schema import Schema
 
 EACH_ROW = "each row"  # is one person's
@@ -55,10 +56,12 @@ def _other(why: str) -> BudgetError:
 
 def dataset_of(policy: Policy, schema: Schema) -> Dataset:
     """The private tables that queries may read."""
+    policy = with_names_of(schema, policy)
     tables = {
         table.name.lower(): whose_rows(policy.table(table.name).unit)
         for table in schema.tables
-        if not policy.table(table.name).public and (not table.view or table.name.lower() in policy.tables)
+        if not policy.table(table.name).public
+        and (table.name.lower() in policy.tables or not (table.view or schema.is_elsewhere(table)))
     }
     return Dataset(policy.dataset, policy.neighbours, dict(sorted(tables.items())))
 

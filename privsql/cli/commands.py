@@ -11,6 +11,7 @@ import json
 import math
 import sys
 import warnings
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
@@ -38,15 +39,43 @@ def query(arguments: argparse.Namespace) -> str:
             _sql(arguments), **_options(arguments), fresh=arguments.fresh, show_all=arguments.show_all
         )
     _warn(answer, arguments.format)
-    match arguments.format:
+    if arguments.format == "parquet":
+        return _parquet(answer, arguments.output)
+    text = _answer_text(answer, arguments.format, arguments.output is None and sys.stdout.isatty())
+    if arguments.output is None:
+        return text
+    _write(arguments.output, text)
+    return f"wrote {arguments.output}"
+
+
+def _answer_text(answer: AnyAnswer, format_: str, terminal: bool) -> str:
+    match format_:
         case "csv":
-            return _csv(answer)
+            return _csv([answer.columns, *answer.fetchall()])
         case "json":
             return _json(answer)
+        case "markdown":
+            return _markdown(answer.intervals())
         case _:
             from privsql.results.display import shown
 
-            return shown(answer, terminal=sys.stdout.isatty())
+            return shown(answer, terminal=terminal)
+
+
+def _parquet(answer: AnyAnswer, output: str | None) -> str:
+    if output is None:
+        raise ArgumentError("argument-shape", "a Parquet file cannot be printed", "-o answer.parquet")
+    answer.to_parquet(output)
+    return f"wrote {output}"
+
+
+def _write(output: str, text: str) -> None:
+    from privsql.results.extras import unwritable
+
+    try:
+        Path(output).write_text(f"{text}\n", encoding="utf-8")
+    except OSError:
+        raise unwritable() from None
 
 
 def explain(arguments: argparse.Namespace) -> str:
@@ -55,12 +84,28 @@ def explain(arguments: argparse.Namespace) -> str:
     return json.dumps(plan.to_dict(), indent=2) if arguments.format == "json" else str(plan)
 
 
+def advise(arguments: argparse.Namespace) -> str:
+    options = {
+        name: value for name, value in _options(arguments).items() if name not in ("epsilon", "within")
+    }
+    if arguments.epsilons is not None:
+        options["epsilons"] = arguments.epsilons
+    with _session(arguments) as session:
+        found = session.advise(_sql(arguments), rows=arguments.rows, **options)
+    if arguments.plot:
+        found.plot().figure.savefig(arguments.plot, dpi=150)
+    if arguments.format == "json":
+        return json.dumps(found.df().to_dict("records"), indent=2)
+    return str(found)
+
+
 def audit(arguments: argparse.Namespace) -> str:
     from privsql.audit.progress_line import ProgressLine
+    from privsql.cli.declarations import declared_policy
     from privsql.connecting import connect
 
     progress = ProgressLine(sys.stderr)
-    with connect(arguments.source, policy=arguments.policy) as session:
+    with connect(arguments.source, policy=declared_policy(arguments)) as session:
         found = session.audit(
             _sql(arguments),
             releases=arguments.releases,
@@ -129,6 +174,22 @@ def budget(arguments: argparse.Namespace) -> str:
     return show(Path(arguments.ledger).name, rows, arguments.by, runs)
 
 
+def history(arguments: argparse.Namespace) -> str:
+    from privsql.budget.ledger_file.ledger_reader import open_reader
+    from privsql.budget.ledger_file.show_history import entries_of, show_history
+
+    with closing(open_reader(arguments.ledger)) as ledger:
+        rows = ledger.rows()
+    match arguments.format:
+        case "json":
+            return json.dumps(entries_of(rows), indent=2, ensure_ascii=False)
+        case "csv":
+            entries = entries_of(rows)
+            return _csv([list(entries[0]), *(list(each.values()) for each in entries)])
+        case _:
+            return show_history(rows)
+
+
 def renew(arguments: argparse.Namespace) -> str:
     from privsql.budget.caps import renewal_of
     from privsql.budget.ledger_file.file_ledger import forgive, renew
@@ -173,11 +234,12 @@ def verify(arguments: argparse.Namespace) -> str:
 
 
 def _session(arguments: argparse.Namespace) -> Session:
+    from privsql.cli.declarations import declared_policy
     from privsql.connecting import connect
 
     return connect(
         arguments.source,
-        arguments.policy,
+        declared_policy(arguments),
         ledger=arguments.ledger,
         analyst=arguments.analyst,
         deadline=getattr(arguments, "deadline", None),
@@ -199,7 +261,7 @@ def _sql(arguments: argparse.Namespace) -> str:
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     names = ["epsilon", "delta", "within", "confidence", "dialect", "mechanism", "nonnegative", "consistent"]
     names += ["max_rows", "max_groups"]
-    return {name: getattr(arguments, name) for name in names}
+    return {name: getattr(arguments, name, None) for name in names}
 
 
 def _warn(answer: AnyAnswer, shown_as: str) -> None:
@@ -212,10 +274,20 @@ def _warn(answer: AnyAnswer, shown_as: str) -> None:
         print(line, file=sys.stderr)
 
 
-def _csv(answer: AnyAnswer) -> str:
+def _csv(rows: Iterable[Sequence[object]]) -> str:
+    """The rows as CSV."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([answer.columns, *answer.fetchall()])
+    csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue().removesuffix("\n")
+
+
+def _markdown(frame: pd.DataFrame) -> str:
+    """The rows as a table in Markdown."""
+    rows = [
+        ["" if value is None or value != value else f"{value}" for value in row] for row in frame.to_numpy()
+    ]
+    lines = [list(map(str, frame.columns)), ["---"] * len(frame.columns), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
 def _json(answer: AnyAnswer) -> str:

@@ -10,9 +10,11 @@ examples:
   privsql demo
   privsql query   visits.csv "SELECT COUNT(*) AS n FROM visits WHERE age >= 65" --epsilon 0.5
   privsql explain visits.csv "SELECT COUNT(*) AS n FROM visits WHERE age >= 65" --epsilon 0.5
+  privsql advise  visits.csv "SELECT COUNT(*) AS n FROM visits WHERE age >= 65"
   privsql audit   visits.csv "SELECT COUNT(*) AS n FROM visits WHERE age >= 65" --epsilon 0.5
   privsql policy  init visits.csv -o clinic.toml
   privsql budget  clinic.ledger
+  privsql history clinic.ledger
 """
 
 _SOURCES = """\
@@ -51,6 +53,17 @@ the error to expect, the cost. Reads no rows, spends nothing.
 {_SOURCES}{_SQL}
 example:
   privsql explain visits.csv "SELECT COUNT(*) AS n FROM visits WHERE age >= 65" --epsilon 0.5
+"""
+
+ADVISE = f"""\
+Choose an epsilon: the error of each number of a query at several epsilons, what an attacker could
+learn, and how many such queries the budget allows. Reads no rows, spends nothing.
+
+{_SOURCES}{_SQL}
+examples:
+  privsql advise visits.csv "SELECT COUNT(*) AS n FROM visits WHERE age >= 65"
+  privsql advise clinic.duckdb "SELECT state, AVG(age) AS age FROM visits GROUP BY state" \\
+      --policy clinic.toml --rows 1000 --plot advice.png
 """
 
 AUDIT = f"""\

@@ -24,15 +24,17 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"privsql {__version__}")
     verbs = top.add_subparsers(
-        required=True, metavar="demo | query | explain | audit | policy | budget | ledger"
+        required=True, metavar="demo | query | explain | advise | audit | policy | budget | history | ledger"
     )
     demo = verbs.add_parser("demo", help="a guided tour on made-up data, in a few seconds")
     demo.set_defaults(run=commands.demo)
     _add_query(_command(verbs, "query", "answer one query with noise", help_text.QUERY))
     _add_explain(_command(verbs, "explain", "what a query would do and cost", help_text.EXPLAIN))
+    _add_advise(_command(verbs, "advise", "the error of a query at several epsilons", help_text.ADVISE))
     _add_audit(_command(verbs, "audit", "try to break the privacy promise", help_text.AUDIT))
     _add_policy(_command(verbs, "policy", "draft or check a policy", help_text.POLICY))
     _add_budget(_command(verbs, "budget", "what a ledger records", help_text.BUDGET))
+    _add_history(_command(verbs, "history", "every charge of a ledger, one a line"))
     _add_ledger(_command(verbs, "ledger", "renew or verify a ledger", help_text.LEDGER))
     return top
 
@@ -58,11 +60,12 @@ def _add_query(query: argparse.ArgumentParser) -> None:
     )
     query.add_argument(
         "--format",
-        choices=("table", "csv", "json"),
+        choices=("table", "markdown", "csv", "json", "parquet"),
         default="table",
-        help="table (with intervals), csv (the rows only) or json (rows, intervals and receipt); "
-        "default: table",
+        help="table or markdown (with intervals), csv (the rows only), json (rows, intervals and receipt) or "
+        "parquet (the rows; needs pyarrow and -o); default: table",
     )
+    query.add_argument("-o", "--output", metavar="FILE", help="write the answer there")
     query.add_argument(
         "--show-all",
         action="store_true",
@@ -83,6 +86,29 @@ def _add_explain(explain: argparse.ArgumentParser) -> None:
         "default: table",
     )
     explain.set_defaults(run=commands.explain)
+
+
+def _add_advise(advise: argparse.ArgumentParser) -> None:
+    _add_source(advise)
+    advise.add_argument(
+        "--epsilons",
+        type=float,
+        nargs="+",
+        default=None,
+        metavar="E",
+        help="the epsilons to compare; default: 0.05 to 5",
+    )
+    advise.add_argument(
+        "--rows",
+        type=int,
+        metavar="N",
+        help="about how many rows an average is over: its error depends on it",
+    )
+    _add_ledger_of(advise)
+    advise.add_argument("--plot", metavar="FILE", help="also write a picture (.png; needs matplotlib)")
+    _add_options(advise)
+    _add_format(advise)
+    advise.set_defaults(run=commands.advise)
 
 
 def _add_audit(audit: argparse.ArgumentParser) -> None:
@@ -107,8 +133,7 @@ def _add_audit(audit: argparse.ArgumentParser) -> None:
 
 def _add_charging(parser: argparse.ArgumentParser) -> None:
     """Who is charged in which ledger, and when a stored answer will do."""
-    parser.add_argument("--ledger", metavar="FILE", help="where spending is recorded; created if missing")
-    parser.add_argument("--analyst", default="analyst", metavar="NAME", help="who asks; default: analyst")
+    _add_ledger_of(parser)
     parser.add_argument(
         "--data-version",
         metavar="NAME",
@@ -119,10 +144,19 @@ def _add_charging(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_request(parser: argparse.ArgumentParser) -> None:
-    """A query, what it may cost, and how it is answered."""
+def _add_ledger_of(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--ledger", metavar="FILE", help="where spending is recorded; created if missing")
+    parser.add_argument("--analyst", default="analyst", metavar="NAME", help="who asks; default: analyst")
+
+
+def _add_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", help=_SOURCE)
     parser.add_argument("sql", metavar="SQL", help="one SELECT, in quotes")
+
+
+def _add_request(parser: argparse.ArgumentParser) -> None:
+    """A query, what it may cost, and how it is answered."""
+    _add_source(parser)
     cost = parser.add_mutually_exclusive_group(required=True)
     cost.add_argument(
         "--epsilon",
@@ -135,6 +169,11 @@ def _add_request(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="instead of --epsilon: spend the least epsilon that keeps every number within +-X",
     )
+    _add_options(parser)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    """How a query is answered, whatever it costs."""
     parser.add_argument(
         "--confidence", type=float, default=0.95, help="the confidence of --within; default: 0.95"
     )
@@ -145,6 +184,18 @@ def _add_request(parser: argparse.ArgumentParser) -> None:
         help="above 0: undeclared keys are shown if enough people have them; 1e-6 is common",
     )
     parser.add_argument("--policy", metavar="FILE", help="a TOML file with ranges, keys and the budget")
+    parser.add_argument(
+        "--unit", action="append", metavar="COLUMN", help="whose privacy: the column that says whose a row is"
+    )
+    parser.add_argument(
+        "--keys", action="append", metavar="COLUMN=A,B", help="the values of a column that may be shown"
+    )
+    parser.add_argument(
+        "--ranges",
+        action="append",
+        metavar="COLUMN=LOW..HIGH",
+        help="the range that a column is clamped to; auto: found privately, for a share of epsilon",
+    )
     parser.add_argument(
         "--dialect", default="duckdb", help="the SQL dialect: any that sqlglot parses; default: duckdb"
     )
@@ -218,6 +269,12 @@ def _add_budget(budget: argparse.ArgumentParser) -> None:
     budget.add_argument("--by", choices=("analyst", "day"), help="also by analyst, or by day (UTC)")
     _add_format(budget)
     budget.set_defaults(run=commands.budget)
+
+
+def _add_history(history: argparse.ArgumentParser) -> None:
+    _add_ledger_file(history)
+    history.add_argument("--format", choices=("table", "csv", "json"), default="table", help="default: table")
+    history.set_defaults(run=commands.history)
 
 
 def _add_ledger(parser: argparse.ArgumentParser) -> None:

@@ -47,6 +47,7 @@ def check_policy(policy: str | Path | Policy, source: Any) -> str:
     try:
         schema = engine.schema()
         catalogue = Catalogue(schema, declared)
+        declared = catalogue.policy
         session = Session(
             engine, declared, MemoryLedger(declared.epsilon, declared.neighbours), "policy check"
         )

@@ -219,7 +219,9 @@ def _columns(table: SchemaTable, names: tuple[str, ...] | list[str]) -> list[Sch
 
 def _can_refer(table: str, columns: list[SchemaColumn]) -> bool:
     """Whether the unit of a policy can write table.column."""
-    return all(_sayable(name) and "." not in name for name in (table, *(each.name for each in columns)))
+    return all(_sayable(name) for name in (table, *(each.name for each in columns))) and not any(
+        "." in each.name for each in columns
+    )
 
 
 def _wanted(

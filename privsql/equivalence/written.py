@@ -125,7 +125,8 @@ class _Written(str):
     """Text that is already written."""
 
 
-_LEFT_OUT = ("place", "claims", "checks", "text", "assumed")
+# of a table's name and its location, the name tells tables apart
+_LEFT_OUT = ("place", "claims", "checks", "text", "assumed", "location")
 
 
 def digest(text: str) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from privsql.errors import PolicyError, did_you_mean
-from privsql.names import folded
+from privsql.names import folded, joined, parts_of
 from privsql.neighbours import Accounting, Neighbours
 from privsql.policy.checks import (
     EVERYONE,
@@ -36,6 +37,8 @@ _BUDGET = {
     "accountant",
     "part_for_keys",
 }
+_TABLE = {"public", "unit", "max_groups", "max_rows", "unique", "matches", "columns"}
+_MOST_SCHEMAS = 2  # names before a table's: of its database and its schema
 
 
 def load_policy(source: Policy | Mapping[str, Any] | str | Path | None) -> Policy:
@@ -97,20 +100,21 @@ def unit_of(value: Any, where: str = "unit") -> UnitPolicy:
         )
     if all(len(part) == 1 for part in parts):
         return UnitPolicy(columns)
-    targets = [part[1].split(".") if len(part) == 2 else [] for part in parts]
-    if (
-        any(len(target) != 2 or not all(target) for target in targets)
-        or len({t[0].lower() for t in targets}) > 1
-    ):
+    targets = [parts_of(part[1]) if len(part) == 2 else () for part in parts]
+    tables = [joined(target[:-1]) for target in targets]
+    if any(len(target) < 2 for target in targets) or len({each.lower() for each in tables}) > 1:
         raise PolicyError("policy-unit", f"{where} must reference columns of a single other table", example)
-    return UnitPolicy(columns, targets[0][0], tuple(target[1] for target in targets))
+    return UnitPolicy(columns, tables[0], tuple(target[-1] for target in targets))
 
 
 def _policy(raw: Mapping[str, Any]) -> Policy:
     _only(raw, {"neighbours", "budget", "tables", "min_units", "version"}, "the policy")
     budget = _section(raw.get("budget", {}), "budget")
     _only(budget, _BUDGET, "budget")
-    tables = _section(raw.get("tables", {}), "tables")
+    named = list(_named_tables(_section(raw.get("tables", {}), "tables")))
+    tables = dict(named)
+    if len(tables) < len(named):
+        raise PolicyError("policy-duplicate", "the policy has one table twice", "keep one of them")
     folded(tables, "tables")
     return Policy(
         neighbours=neighbours_of(raw.get("neighbours", Neighbours.REPLACE_ONE)),
@@ -124,6 +128,26 @@ def _policy(raw: Mapping[str, Any]) -> Policy:
         version=version_of(raw.get("version")),
         min_units=limit_of(raw.get("min_units"), "min_units") or 1,
         tables={name.lower(): _table_policy(_section(table, name), name) for name, table in tables.items()},
+    )
+
+
+def _named_tables(section: Mapping[str, Any], schema: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Tables by name. [tables.sales.orders] is table orders of schema sales, like [tables."sales.orders"]."""
+    for name, value in section.items():
+        if len(schema) < _MOST_SCHEMAS and isinstance(value, Mapping) and _holds_tables(value):
+            yield from _named_tables(value, (*schema, name))
+        else:
+            yield joined((*schema, name)) if schema else name, value
+
+
+def _holds_tables(section: Mapping[str, Any]) -> bool:
+    """Whether a section is of a schema: it has sections only, and none that a table has or that is called
+    much like one.
+    """
+    return bool(section) and all(
+        isinstance(each, Mapping) and not get_close_matches(name.lower(), _TABLE, 1, 0.8)
+        for name, each in section.items()
+        if isinstance(name, str)
     )
 
 
@@ -185,7 +209,7 @@ def _dataset(value: Any) -> str | None:
 
 def _table_policy(raw: Mapping[str, Any], name: str) -> TablePolicy:
     where = f"tables.{name}"
-    _only(raw, {"public", "unit", "max_groups", "max_rows", "unique", "matches", "columns"}, where)
+    _only(raw, _TABLE, where)
     if not isinstance(raw.get("public", False), bool):
         raise PolicyError("policy-shape", f"{where}.public must be true or false", "public = true")
     columns = _section(raw.get("columns", {}), f"{where}.columns")

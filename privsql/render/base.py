@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from privsql.algebra.exact import CountDistinctIn, Operation, Over, SomeDistinct
+from privsql.algebra.exact import CountDistinctIn, Operation, Over, SomeDistinct, SumDistinctIn
 from privsql.algebra.expressions import Aggregate
 from privsql.algebra.relations import Unnest, Unpivot
 from privsql.errors import SqlError
@@ -140,6 +140,10 @@ class DialectBase(ABC):
     def count_distinct_in(self, count: CountDistinctIn) -> str:
         """How many different values all the lists contain."""
 
+    @abstractmethod
+    def sum_distinct_in(self, total: SumDistinctIn) -> str:
+        """What the different values of all the lists add up to."""
+
     # -- statements ------------------------------------------------------------------------------------------
     @abstractmethod
     def materialized(self, stored: bool | None) -> str:
@@ -153,9 +157,11 @@ class DialectBase(ABC):
     def stored_table(self, database: str, name: str) -> str:
         """A table of a database that is attached beside the source."""
 
-    def table(self, name: str) -> str:
-        """A table of the source."""
-        return self.identifier(name)
+    def table(self, name: str, location: Sequence[str] = ()) -> str:
+        """A table of the source; `location`: the database, schema and name where it is looked up, if its name
+        alone does not mean it.
+        """
+        return ".".join(self.identifier(each) for each in location or (name,))
 
     def named(self, source: str, name: str = "privsql_q") -> str:
         """What stands in FROM where nothing refers to it by a name: some engines insist on one."""

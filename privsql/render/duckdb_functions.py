@@ -21,6 +21,8 @@ _FORMS: dict[str, str] = {
     "levenshtein damerau_levenshtein jaro_winkler_similarity jaro_similarity": "{name}({args})",
     "substring left right": "TRY({name}({args}))",
     "split_part": "TRY(split_part({args}))",  # without TRY, DuckDB 2.0 fails on a column of NULLs
+    "lpad rpad": "{name}({args})",  # the width is at most 100, and there is something to fill with
+    "md5 sha256": "{name}({0})",
     "replace concat concat_ws": "left({name}({args}), 10000)",
     "||": "left({0} || {1}, 10000)",
     "like ilike": "({0} {name} {1})",
@@ -33,6 +35,7 @@ _FORMS: dict[str, str] = {
     # -- numbers
     "abs floor ceil trunc sign even isnan isinf isfinite bit_count": "{name}({0})",
     "round atan2": "{name}({args})",
+    "truncate": "trunc({args})",
     "sqrt ln log10 log2 asin acos exp sin cos tan atan sinh cosh tanh degrees radians": "TRY({name}({0}))",
     # DuckDB 2.0 believes that its own cbrt is monotone, and fails where two neighbouring values of the data
     # show that it is not quite so
@@ -42,9 +45,13 @@ _FORMS: dict[str, str] = {
     # well, but inside TRY there could be no function that has a TRY of its own.)
     "asinh": "asinh(least({0}, CAST(NULL AS DOUBLE)))",
     "pow gcd": "TRY({name}({args}))",
+    "bitand": "(CAST({0} AS BIGINT) & CAST({1} AS BIGINT))",
+    "bitor": "(CAST({0} AS BIGINT) | CAST({1} AS BIGINT))",
+    "bitxor": "xor(CAST({0} AS BIGINT), CAST({1} AS BIGINT))",
     "pi": "pi()",
     # -- dates
     "year month day quarter dayofweek isodow dayofyear decade century hour minute second": "{name}({0})",
+    "millisecond microsecond millennium era julian": "{name}({0})",
     "dayname monthname epoch": "{name}({0})",
     # DuckDB's optimizer calls these functions on the least and greatest value of a column, outside TRY, and
     # fails at the end of the calendar. It knows no bounds of a sum, so + INTERVAL 0 DAY prevents the call.
@@ -52,8 +59,10 @@ _FORMS: dict[str, str] = {
     # outside their TRY.
     "week yearweek isoyear": "TRY({name}(TRY({0} + INTERVAL 0 DAY)))",
     "date_trunc": "TRY(date_trunc({0}, TRY({1} + INTERVAL 0 DAY)))",
+    "time_bucket": "TRY(time_bucket(CAST({0} AS INTERVAL), TRY({1} + INTERVAL 0 DAY)))",
+    "from_epoch": "TRY(make_timestamp(TRY_CAST(round({0} * 1000000.0) AS BIGINT)))",
     "last_day": "TRY(last_day({0}))",
-    "date_diff make_date strftime try_strptime": "TRY({name}({args}))",
+    "date_diff date_sub make_date make_timestamp strftime try_strptime": "TRY({name}({args}))",
 }
 
 FORMS = {name: form.replace("{name}", name) for names, form in _FORMS.items() for name in names.split()}

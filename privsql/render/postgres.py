@@ -95,7 +95,7 @@ class PostgreSQL(PostgresAggregates):
     def text(self, value: str) -> str:
         return "'" + plain_letters(value).replace("'", "''") + "'"
 
-    def table(self, name: str) -> str:
+    def table(self, name: str, location: Sequence[str] = ()) -> str:
         return f"{self.identifier(self.schema)}.{self.identifier(name)}"
 
     def named(self, source: str, name: str = "privsql_q") -> str:

@@ -173,7 +173,14 @@ REASONS: dict[str, str] = {
     "make_date": "it fails on a date that does not exist",
     "gcd": "it fails on the least whole number",
     "bit_count": "it counts the bits of another number of bits there",
-    "even": "there is none",
+    **dict.fromkeys(("even", "era"), "there is none"),
+    **dict.fromkeys(("md5", "sha256"), "it reads texts as another engine stores them"),
+    **dict.fromkeys(
+        "lpad rpad bitand bitor bitxor truncate millisecond microsecond millennium julian time_bucket "
+        "date_sub".split(),
+        "no form of it has been tried",
+    ),
+    **dict.fromkeys(("make_timestamp", "from_epoch"), "it fails on a moment that does not exist"),
     "reverse": "letters of several characters come apart there",
     "log2": "it has none with the same digits",
     "%": "it has no remainder of DOUBLE",

@@ -19,7 +19,6 @@ from privsql.algebra.relations import (
     Group,
     Join,
     Limit,
-    Order,
     Project,
     Relation,
     Release,
@@ -30,11 +29,13 @@ from privsql.algebra.relations import (
     Unnest,
     Unpivot,
     Values,
+    WindowsWithinUnit,
     is_public,
     walk,
 )
 from privsql.algebra.reserved import DATABASE, ROW_NUMBER, UNIT_COLUMN
 from privsql.algebra.units import Unit
+from privsql.algebra.windows import Order
 from privsql.planning.rewrites.prepared import RANK, PreparedScan
 from privsql.planning.rewrites.prepared_joins import LookUp
 from privsql.render.write_expressions import ExpressionWriter
@@ -49,6 +50,10 @@ class RelationWriter(ExpressionWriter):
 
     @abstractmethod
     def ascending(self, terms: Sequence[Scalar]) -> str: ...
+
+    @abstractmethod
+    def windows(self, relation: WindowsWithinUnit, unit: bool) -> str:
+        """The rows of a relation with what windows within each unit compute."""
 
     def rows(self, relation: Relation, unit: bool = False) -> str:
         """A relation over rows, to stand in FROM; with `unit`, a further column holds the unit of each
@@ -83,6 +88,8 @@ class RelationWriter(ExpressionWriter):
                 return self._semi(relation, unit)
             case AtMost():
                 return self._at_most(relation)
+            case WindowsWithinUnit():
+                return self.windows(relation, unit)
             case Group():
                 return self._group(relation, unit)
             case Sort() | Limit() | Distinct():
@@ -150,7 +157,7 @@ class RelationWriter(ExpressionWriter):
         if not scan.casts and scan.unit is None and scan.whole:
             # only of a whole table: columns that the query may not name would be visible and could capture
             # names
-            return self.table(scan.table)
+            return self.table(scan.table, scan.location)
         columns = [
             f"{self._brought(_TABLE, each.name, scan.casts)} AS {self.identifier(each.name)}"
             if each.name in scan.casts
@@ -164,7 +171,7 @@ class RelationWriter(ExpressionWriter):
             for each in scan.lists
             if each.name in lists
         ]
-        source = f"{self.table(scan.table)} AS {_TABLE}"
+        source = f"{self.table(scan.table, scan.location)} AS {_TABLE}"
         if scan.unit is None:
             return f"(SELECT {', '.join(columns or ['NULL AS privsql_nothing'])} FROM {source})"
         whose, joins, tests = self._unit(scan.unit, _TABLE, scan.casts, 1)
@@ -209,7 +216,8 @@ class RelationWriter(ExpressionWriter):
         keys = [self._brought(name, each, inner) for each in target.columns]
         on = " AND ".join(f"({a} = {b})" for a, b in zip(brought, keys, strict=True))
         whose, joins, tests = self._unit(target.unit, name, inner, depth + 1)
-        return whose, f" JOIN {self.table(target.table)} AS {name} ON {on}{joins}", tests
+        joined = self.table(target.table, target.location)
+        return whose, f" JOIN {joined} AS {name} ON {on}{joins}", tests
 
     def of_unit(self, table: str, column: str, casts: Mapping[str, str]) -> str:
         """A column of a unit, to see whether it is NULL."""

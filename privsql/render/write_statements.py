@@ -29,6 +29,7 @@ from privsql.algebra.exact import (
     Stacked,
     Statement,
     StoredTable,
+    SumDistinctIn,
     Value,
     WithSteps,
 )
@@ -89,6 +90,8 @@ class StatementWriter(RelationWriter):
                 return self.some_distinct(value)
             case CountDistinctIn():
                 return self.count_distinct_in(value)
+            case SumDistinctIn():
+                return self.sum_distinct_in(value)
         raise AssertionError(f"no form of {type(value).__name__}")
 
     def _constant(self, constant: Constant) -> str:

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+from privsql.algebra.relations import Scan, walk
 from privsql.audit.audit import TRIES, Audit, audit
 from privsql.errors import ArgumentError, Refused
 from privsql.planning.composed_plan import AnyPlan, ComposedPlan
+from privsql.planning.plan import Plan
 from privsql.policy.checks import epsilon_of
 from privsql.request import Request, argument
 from privsql.requests.pipeline import Pipeline
@@ -43,6 +45,18 @@ def refuse_own_tables(request: AuditRequest, pipeline: Pipeline) -> None:
         )
 
 
+def _refuse_schemas(plan: Plan) -> None:
+    """Refuse tables of other schemas: the made-up ones are all in the schema main."""
+    scans = [] if plan.release is None else [each for each in walk(plan.release) if isinstance(each, Scan)]
+    located = next((each.table for each in scans if each.location), None)
+    if located is not None:
+        raise ArgumentError(
+            "argument-source",
+            f"an audit makes up tables of the schema main, and {located} is in another one",
+            "create the same tables in the schema main of a DuckDB file, empty, and audit the query there",
+        )
+
+
 def audit_plan(plan: AnyPlan, request: AuditRequest, pipeline: Pipeline) -> Audit:
     """Try to break the promise of a plan on made-up tables, or on those that the request gives."""
     engine, schema = pipeline.engine, pipeline.schema
@@ -55,6 +69,7 @@ def audit_plan(plan: AnyPlan, request: AuditRequest, pipeline: Pipeline) -> Audi
     if not plan.public:
         for statement in plan.statements:
             engine.check(statement, schema)
+    _refuse_schemas(plan)
     epsilon = plan.loss if request.epsilon is None else epsilon_of(request.epsilon)
     searched = request.releases, request.tries, request.progress, request.data
     return audit(plan, request.sql, schema, engine.read_public, epsilon, *searched)

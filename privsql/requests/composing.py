@@ -23,6 +23,7 @@ from privsql.planning.choose_measurements import NUMBERS
 from privsql.planning.composed_plan import ComposedPlan, PlannedPart
 from privsql.planning.limits.range_histograms import unknown_ranges
 from privsql.planning.plan import Plan
+from privsql.planning.precision.interval_kinds import box_of, end_types
 from privsql.policy.checks import delta_of, epsilon_of
 from privsql.privacy.events import Event, covers
 from privsql.render.write_above import write_above
@@ -33,6 +34,7 @@ from privsql.requests.stage import Stage
 from privsql.results.answer import Answer
 from privsql.results.composed_answer import ComposedAnswer, Compute
 from privsql.results.finish import key_values
+from privsql.sql.boxes.box import Boxed
 from privsql.sql.split.composition import Composition, QueryPart
 from privsql.sql.split.stage_values import Rows, example, rows_of
 from privsql.tables import as_array
@@ -72,6 +74,10 @@ def answer_composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Comp
     composed = _composed(stage, refusal, pipeline)
     for each in composed.plan.releases:
         pipeline.give_notice(each)
+    batch = composed.batch
+    paid = [charged_events(priced.plan, place in batch.later) for place, priced in batch.paid.items()]
+    if paid:  # so that a refusal speaks of the whole price, and not of the first part that is too much
+        pipeline.ledger.expect(paid, pipeline.who(stage))
 
     def now(priced: Priced, answers: Mapping[int, Answer]) -> Priced:
         known = {part.name: answers[place] for place, part in enumerate(composed.parts) if place in answers}
@@ -114,8 +120,23 @@ def _composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Composed:
     if known is not None and len(known.columns) != len(columns):
         known = None
     again = "" if known is None else write_above(known.query)
-    plan = ComposedPlan(parts, above, tuple(columns), known, again)
+    box, ends = _box(composition, parts, len(columns))
+    plan = ComposedPlan(parts, above, tuple(columns), known, again, box, ends)
     return Composed(composition.parts, plan, batch)
+
+
+def _box(composition: Composition, parts: Sequence[PlannedPart], width: int) -> tuple[Boxed | None, str]:
+    """The rules for the ends of columns, and their SQL; none where the engine does not accept it."""
+    plans = {each.name: each.plan for each in parts}
+    box = box_of(composition.above, plans)
+    if box is None or len(box.columns) != width:
+        return None, ""
+    ends = write_above(box.query)
+    try:
+        sandbox().check(ends, {name: end_types(plan) for name, plan in plans.items()})
+    except SqlError:
+        return None, ""
+    return box, ends
 
 
 def _composition(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Composition:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from privsql.algebra.relations import BoundQuery, Scan
 from privsql.answers.answer_file import AnswerFile
@@ -35,6 +35,7 @@ from privsql.planning.public_look import PublicLook, Read
 from privsql.planning.rewrites.prepared import Copies, Copy, no_copies
 from privsql.policy import Policy
 from privsql.policy.checks import analyst_of, delta_of
+from privsql.policy.resolve import with_names_of
 from privsql.progress import elapsed_time
 from privsql.render.write_above import write_above
 from privsql.requests.planning_cache import PlanCache
@@ -42,11 +43,14 @@ from privsql.requests.stage import Stage
 from privsql.results.answer import Answer
 from privsql.results.finish import computed_types, finish, public_answer
 from privsql.results.notices import Bounded, BoundingNotice
+from privsql.results.release_answer import ReleaseAnswer
+from privsql.schema import Schema
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.parse.tokens import too_deep
 from privsql.sql.read import read, read_composition, read_part
 from privsql.sql.split.composition import Composition, Tree
 from privsql.sql.split.stage_values import Columns
+from privsql.tables import ShrunkTable
 from privsql.types import Type
 
 Outcome = TypeVar("Outcome")
@@ -58,6 +62,18 @@ class Priced:
 
     stage: Stage
     plan: Plan
+
+
+class FreeAnswers(Protocol):
+    """What releases of whole workloads say of single queries, for free."""
+
+    def answered(self, plan: Plan, version: str | None, as_good: bool) -> Shown | None:
+        """How a release answers a query; with `as_good`, only with no more noise than the plan would add."""
+        ...
+
+    def share(self, number: int) -> None:
+        """Store the release of this charge, if there is one, for other sessions."""
+        ...
 
 
 @dataclass(eq=False)
@@ -78,7 +94,9 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         self.schema = self.engine.schema()
+        self._written, self.policy = self.policy, with_names_of(self.schema, self.policy)
         self._stored = StoredAnswers(calculator().evaluate, self._shelf())
+        self.releases: FreeAnswers | None = None  # where releases are kept that answer queries
         self._last_catalogue: Catalogue | None = None
         self._last_composition: tuple[Hashable, Composition | None] | None = None
         self._plans: PlanCache[Priced] = PlanCache(
@@ -139,9 +157,16 @@ class Pipeline:
             )
         return source.relation
 
+    def current_schema(self) -> Schema:
+        """The tables as they are now."""
+        self._follow_schema()
+        return self.schema
+
     def _follow_schema(self) -> None:
         if not self.engine.fixed_schema:
-            self.schema = self.engine.schema()
+            before, self.schema = self.schema, self.engine.schema()
+            if self.schema is not before:
+                self.policy = with_names_of(self.schema, self._written)
 
     def _catalogue(self, policy: Policy) -> Catalogue:
         """Kept while schema and policy are the same objects: a wide table takes longer to read
@@ -221,17 +246,28 @@ class Pipeline:
         return self.engine.version() if self.declared is None else f"declared: {self.declared}"
 
     def find(self, plan: Plan) -> Shown | None:
-        """The stored answer of the same query, or one that follows from stored answers."""
+        """The stored answer of the same query, or one that follows from stored answers or a release."""
         version = self.version()
-        return self._stored.find(plan, version) or self._stored.derived(plan, version)
+        stored = self._stored.find(plan, version) or self._stored.derived(plan, version)
+        return stored or self._from_release(plan, as_good=True)
 
     def found_again(self, plan: Plan) -> Shown | None:
         """The stored answer of the same query alone."""
         return self._stored.find(plan, self.version())
 
     def known(self, plan: Plan) -> Shown | None:
-        """The best that stored answers say, however uncertain."""
-        return self._stored.known(plan, self.version())
+        """The best that stored answers, or else releases, say, however uncertain."""
+        return self._stored.known(plan, self.version()) or self._from_release(plan, as_good=False)
+
+    def _from_release(self, plan: Plan, as_good: bool) -> Shown | None:
+        return None if self.releases is None else self.releases.answered(plan, self.version(), as_good)
+
+    def told(self, stage: Stage) -> Answer | None:
+        """What is known already of a query for which nothing is to be paid; None if that is nothing."""
+        with self.snapshot():
+            plan = self.plan(stage).plan
+            stored = None if plan.public else self.known(plan)
+        return None if stored is None else replace(finished(stored), stored=True)
 
     def is_stored(self, stage: Stage) -> bool:
         """Whether answering this stage costs nothing."""
@@ -318,6 +354,8 @@ class Pipeline:
         finally:
             # not before the padding ends: other sessions would learn when the query was really done
             self._stored.share(charge.number)
+            if self.releases is not None:
+                self.releases.share(charge.number)
         raise KeyboardInterrupt("the query was interrupted; its charge stands")
 
 
@@ -350,4 +388,6 @@ def described(above: Tree, tables: Mapping[str, Mapping[str, Type]]) -> Columns:
 
 def finished(shown: Shown) -> Answer:
     """The answer from a plan and its noisy cells: what is computed from them, and their intervals."""
-    return finish(*shown, calculator().finish)
+    plan, noisy = shown
+    answer = finish(plan, noisy, calculator().finish)
+    return ReleaseAnswer.of(answer, noisy.unbiased) if isinstance(noisy, ShrunkTable) else answer

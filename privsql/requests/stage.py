@@ -14,6 +14,7 @@ from privsql.planning.precision.half_widths import check_level
 from privsql.policy import Policy
 from privsql.policy.checks import AUTO, delta_of, epsilon_of, limit_of
 from privsql.request import Request
+from privsql.requests.text_options import options_of
 from privsql.sql.parse.constants import (
     NOTHING,
     Constants,
@@ -21,6 +22,7 @@ from privsql.sql.parse.constants import (
     described,
     parameters_of,
 )
+from privsql.sql.parse.tokens import options_in
 from privsql.sql.split.stage_values import Rows
 from privsql.suggestions import Argument
 
@@ -51,6 +53,7 @@ class Stage(Request):
         timed = isinstance(request.sql, str) and asks_for_time(request.sql)
         now = datetime.now(UTC).replace(tzinfo=None).isoformat(" ") if timed else ""
         constants = Constants(parameters_of(request.params), now)
+        given |= options_of(request, options_in(request.sql, request.dialect))
         return Stage(**{**given, "params": None}, constants=constants)
 
     def to_json(self) -> dict[str, Any]:

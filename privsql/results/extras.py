@@ -22,3 +22,9 @@ def optional(module: str, extra: str) -> Any:
 def arrow_table(frame: pd.DataFrame) -> Any:
     """The rows of a frame as a pyarrow Table (extra: privsql[arrow])."""
     return optional("pyarrow", "arrow").Table.from_pandas(frame, preserve_index=False)
+
+
+def unwritable() -> ArgumentError:
+    return ArgumentError(
+        "argument-output", "the output file cannot be written; the answer is paid for", "check the path"
+    )

@@ -9,19 +9,16 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from privsql.algebra.chosen_rows import chooses_rows
 from privsql.algebra.expressions import columns_of
 from privsql.algebra.owners import Whose, is_bounded, owner
 from privsql.algebra.relations import (
     BoundQuery,
-    Choose,
     Distinct,
-    Filter,
     Key,
-    Limit,
     Project,
     Relation,
     Release,
-    below,
     is_public,
     is_released,
     release_of,
@@ -32,11 +29,12 @@ from privsql.errors import Refused
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.bind.query import QueryBinder
 from privsql.sql.bind.scope import Source
-from privsql.sql.bind.select import refused_distinct
-from privsql.sql.parse.above import permit_above
+from privsql.sql.bind.within_unit.different import refused_distinct
+from privsql.sql.parse.above import permit_above, permit_arguments
 from privsql.sql.parse.constants import NOTHING, Constants
-from privsql.sql.parse.gate import one_statement, parse, permitted
+from privsql.sql.parse.gate import Rewrite, one_statement, parse, permitted
 from privsql.sql.parse.places import place_of
+from privsql.sql.parse.qualified_names import with_plain_names
 from privsql.sql.parse.refusals import rows_shown
 from privsql.sql.parse.tokens import too_deep
 from privsql.sql.split.composition import Composition, QueryPart
@@ -50,7 +48,12 @@ def read(
     text: str, catalogue: Catalogue, dialect: str = "duckdb", constants: Constants = NOTHING
 ) -> BoundQuery:
     """Parse, permit, bind. Refuses whatever would let rows out."""
-    return _question(parse(text, dialect, constants), catalogue)
+    return _question(parse(text, dialect, constants, _names(catalogue)), catalogue)
+
+
+def _names(catalogue: Catalogue) -> Rewrite:
+    """The rewriting of names with a schema."""
+    return lambda statement: with_plain_names(statement, catalogue.schema, catalogue.names)
 
 
 # The columns of SQL over some tables: their names and types in, names and the engine's types out.
@@ -66,7 +69,8 @@ def read_composition(
     by_counts: bool = False,
 ) -> Composition | None:
     """The releases of a query, and the SQL above them; None if it has no release, or is one by itself."""
-    statement, start = one_statement(text, dialect, constants)
+    statement, start = one_statement(text, dialect, constants, _names(catalogue))
+    permit_arguments(statement)
 
     def bind(part: exp.Expr) -> Relation:
         return _bound(permitted(part, dialect, start), catalogue).relation
@@ -106,20 +110,17 @@ def _reached(query: BoundQuery) -> Reached:
     if release is None:
         return Reached(tuple((name, Influence.NONE) for name in query.names))
     keys = {each.name for each in release.keys}
-    relation, inner = query.relation, [query.relation]
-    while not isinstance(inner[-1], (Release, Choose)):
-        inner += below(inner[-1])
+    relation = query.relation
     columns = (
         relation.columns
         if isinstance(relation, Project)
         else tuple((e.name, e.column) for e in relation.fields)
     )
-    chosen = any(isinstance(each, (Filter, Limit, Distinct, Choose)) for each in inner)
     influences = (
         Influence.NONE if {each.name for each in columns_of(expression)} <= keys else Influence.CELL
         for _, expression in columns
     )
-    return Reached(tuple(zip(query.names, influences, strict=True)), chosen)
+    return Reached(tuple(zip(query.names, influences, strict=True)), chooses_rows(relation))
 
 
 def _bound(statement: exp.Expr, catalogue: Catalogue) -> Source:

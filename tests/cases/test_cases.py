@@ -530,6 +530,7 @@ ELSEWHERE: dict[str, str] = {
     "refused-several": "composed/test_composed.py",
     "refused-table": "composed/test_composed.py",
     "refused-generated": "engines/test_views.py",
+    "refused-attached": "engines/test_schema_names.py",
     "argument-limits": "planning/test_units.py",
     "argument-batch": "answers/test_batch.py",
     "argument-method": "release/test_refused_releases.py",

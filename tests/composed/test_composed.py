@@ -77,6 +77,16 @@ def test_without_budget_nothing_is_charged(session):
     assert "refused" in str(session.explain(TWO, epsilon=11.0))
 
 
+def test_a_refusal_speaks_of_the_whole_price(session):
+    session.query("SELECT COUNT(*) FROM people", epsilon=8.0)
+    with pytest.raises(
+        privsql.BudgetError, match="this costs epsilon 3, but only 2 of 10 is left"
+    ) as refused:
+        session.query(TWO, epsilon=3.0)
+    assert "epsilon=2 or less" in str(refused.value)
+    session.query(TWO, epsilon=2.0)
+
+
 def test_what_the_engine_does_not_accept_above_is_not_charged(session):
     with pytest.raises(privsql.SqlError) as refused:
         session.query("SELECT n.x, SUM(n) OVER () FROM (SELECT COUNT(*) AS n FROM people)", epsilon=1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -241,3 +242,53 @@ def test_what_connecting_has_found_holds_for_the_first_query_unless_something_ch
         with pytest.raises(privsql.SourceError, match="replaces DuckDB's own"):
             session.query("SELECT COUNT(*) AS n FROM t", epsilon=1)
         assert session.budget.spent.epsilon == 0
+
+
+CATALOGUE_FUNCTIONS = ("tables", "columns", "views", "constraints", "databases", "functions", "settings")
+READING = (
+    "lower",
+    "bool_or",
+    "bool_and",
+    "current_database",
+    "current_schema",
+    "current_setting",
+    "txid_current",
+    "current_connection_id",
+    "json_serialize_plan",
+    "json_serialize_sql",
+    "json_deserialize_sql",
+)
+
+
+@pytest.mark.parametrize("temporary", ["", "TEMP "])
+@pytest.mark.parametrize("name", CATALOGUE_FUNCTIONS)
+def test_a_table_macro_named_like_a_catalogue_function_is_not_called(name: str, temporary: str) -> None:
+    """The attack: an empty duckdb_constraints() hides a UNIQUE, one of duckdb_functions() a macro `least`."""
+    tables = (
+        "CREATE TABLE u (id INTEGER PRIMARY KEY, age INTEGER CHECK (age < 9))",
+        "CREATE VIEW v AS SELECT CAST(k AS INTEGER) AS n FROM t",
+        "CREATE SCHEMA sales; CREATE TABLE sales.t (x INTEGER)",
+    )
+    macro = f"CREATE {temporary}MACRO duckdb_{name}() AS TABLE SELECT * FROM system.main.duckdb_{name}() WHERE FALSE"
+    honest = privsql.connect(opened(*tables), UNITS)._pipeline.schema
+    source = opened(*tables, macro)
+    assert source.execute(f"SELECT count(*) FROM duckdb_{name}()").fetchall() == [(0,)]
+    assert privsql.connect(source, UNITS)._pipeline.schema == honest
+    with pytest.raises(privsql.SourceError, match="replaces DuckDB's own"):
+        privsql.connect(opened(*tables, macro, "CREATE MACRO least(a, b) AS a"), UNITS)
+
+
+@pytest.mark.parametrize("name", READING)
+def test_a_macro_named_like_a_function_that_reads_the_catalogue_is_refused(name: str) -> None:
+    """They decide what is found; so the search for macros itself must not call one."""
+    for arguments in ("", "a", "a, b"):
+        with pytest.raises(privsql.SourceError, match=f"{name} replaces DuckDB's own"):
+            privsql.connect(opened(f"CREATE MACRO {name}({arguments}) AS NULL"), UNITS)
+
+
+def test_every_catalogue_function_is_called_by_its_full_name() -> None:
+    folder = Path(privsql.__file__).parent / "engines" / "duckdb"
+    called = re.compile(r"(?<![\w.{}])duckdb_\w+\(\)")
+    texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.py"))}
+    assert sum("duckdb_" in text for text in texts.values()) > 3
+    assert not {name: found for name, text in texts.items() if (found := called.findall(text))}

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
+from privsql.engines.duckdb.catalogue.catalogue_statements import TABLES, VIEWS
 from privsql.engines.duckdb.connection import _LONGEST_KEPT, _MOST_KEPT, Sharing, SourceConnection
-from privsql.engines.duckdb.schema_reader import _TABLES, _VIEWS
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def owner() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def listed(source: SourceConnection) -> list[list[str]]:
-    return [sorted(map(repr, source.rows_again(sql))) for sql in (_TABLES, _VIEWS)]
+    return [sorted(map(repr, source.rows_again(sql))) for sql in (TABLES, VIEWS)]
 
 
 def test_a_planned_statement_lists_the_catalogue_as_it_is_after_every_change(owner):
@@ -87,7 +87,7 @@ def test_a_planned_statement_lists_the_catalogue_as_it_is_after_every_change(own
         owner.execute(change)
         with source.snapshot():
             seen.append(listed(source))
-            assert seen[-1] == [sorted(map(repr, source.rows(sql))) for sql in (_TABLES, _VIEWS)], change
+            assert seen[-1] == [sorted(map(repr, source.rows(sql))) for sql in (TABLES, VIEWS)], change
     assert len({str(each) for each in seen}) > len(CHANGES) // 2, "most of the changes show"
 
 

@@ -53,9 +53,8 @@ def test_equivalent_queries_have_the_same_cells_at_length(kind: str, worlds: int
     _assert_sound(falsify(1_000, worlds, kind, variants=12))
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_normal_forms_keep_values(seed: int) -> None:
-    _assert_kept(range(seed, seed + 1))
+def test_normal_forms_keep_values() -> None:
+    _assert_kept(range(2))
 
 
 @pytest.mark.slow

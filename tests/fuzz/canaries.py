@@ -38,6 +38,7 @@ from tests.fuzz.in_slices import in_slices
 from tests.fuzz.parsed_once import parsed_once
 from tests.soundness.queries import Generator
 from tests.soundness.worlds import Column, World
+from tests.support.clock import clock_that_stands_still
 
 CANARY = re.compile(r"zqc|7310593|7,310,593|7\.310593|7310-0")
 OF_A_SESSION = (8,) * 19 + (
@@ -342,6 +343,7 @@ def run(calls: int, seed: int, stop: int = 20) -> Report:
         tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.exists() else None) as folder,
         ears() as ear,
         parsed_once(),
+        clock_that_stands_still(),
     ):
         while report.asked < calls and len(report.problems) < stop:
             number += 1

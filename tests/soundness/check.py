@@ -21,8 +21,9 @@ from privsql.audit.falsify import both_ways, movements, price_errors, run_exactl
 from tests.soundness import unit_worlds, worlds
 from tests.soundness.composed import ComposedGenerator, plans_of
 from tests.soundness.correlated import CorrelatedGenerator
+from tests.soundness.join_queries import JoinGenerator
 from tests.soundness.queries import Generator
-from tests.soundness.unit_queries import UnitGenerator
+from tests.soundness.unit_queries import UnitGenerator, WindowedUnits
 
 _NAMES = {"l1": "L1", "linf": "LINF", "l2 squared": "L2", "span of scores": "SCORE"}
 
@@ -44,6 +45,8 @@ KINDS = {
     "composed": Kind(worlds.make_world, worlds.load, ComposedGenerator, 4, 10),
     "correlated": Kind(unit_worlds.make_world, unit_worlds.load, CorrelatedGenerator, 6, 20, again=True),
     "units": Kind(unit_worlds.make_world, unit_worlds.load, UnitGenerator, 6, 20, again=True),
+    "windows": Kind(unit_worlds.make_world, unit_worlds.load, WindowedUnits, 6, 20, again=True),
+    "joins": Kind(unit_worlds.make_world, unit_worlds.load, JoinGenerator, 6, 20, again=True),
 }
 
 

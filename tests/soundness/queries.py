@@ -65,6 +65,18 @@ EXPRESSIONS: dict[str, list[tuple[str, str]]] = {
     **{name: [("text", f"{name}({{text}})"), ("text", f"{name}({{text}}, 'a ')")] for name in ("trim", "ltrim", "rtrim")},
     **{name: [("int", f"{name}({{text}})")] for name in ("length", "bit_length", "strlen", "ascii", "unicode")},
     "substring": [("text", "substring({text}, {int}, {int})"), ("text", "substring({text}, 2)"), ("text", "substr({text}, 1, 1)")],
+    **{name: [("text", f"{name}({{text}}, 3, 'xy')")] for name in ("lpad", "rpad")},
+    **{name: [("text", f"{name}({{text}})")] for name in ("md5", "sha256")},
+    "truncate": [("num", "trunc({num}, 1)"), ("int", "trunc({int}, -1)")],
+    "bitand": [("int", "({int} & 3)"), ("int", "({int} & {int})")],
+    "bitor": [("int", "({int} | 4)")],
+    "bitxor": [("int", "xor({int}, {int})")],
+    **{name: [("int", f"{name}({{ts}})")] for name in ("millisecond", "microsecond", "millennium", "era")},
+    "julian": [("num", "julian({moment})")],
+    "time_bucket": [("ts", "time_bucket(INTERVAL '15 minutes', {ts})"), ("ts", "time_bucket(INTERVAL 2 MONTH, {date})")],
+    "date_sub": [("int", "date_sub('day', {moment}, {moment})"), ("int", "date_sub('month', {date}, {date})")],
+    "make_timestamp": [("ts", "make_timestamp({int}, {int}, 5, 1, {int}, {num})")],
+    "from_epoch": [("ts", "to_timestamp({int})"), ("ts", "epoch_ms({int})")],
     "left": [("text", "left({text}, {int})"), ("text", "left({text}, 1)")],
     "right": [("text", "right({text}, {int})"), ("text", "right({text}, -1)")],
     "replace": [("text", "replace({text}, 'a', 'bb')")],
@@ -223,6 +235,12 @@ class Generator:
             and "_NS)" not in v
         ]
         return self.rng.choice(usable) if usable else "NULL"
+
+    def different(self) -> str:
+        if self.rng.random() < 0.9:
+            return ""
+        self.used.add("sum-distinct")
+        return "DISTINCT "
 
     def summand(self, scope: list[Seen]) -> str:
         roll = self.rng.random()
@@ -463,9 +481,9 @@ class Generator:
             case "count-if":
                 text = f"COUNT_IF({self.condition(scope)})"
             case "sum":
-                text = f"SUM({self.summand(scope)})"
+                text = f"SUM({self.different()}{self.summand(scope)})"
             case _:
-                text = f"{self.rng.choice(['AVG', 'AVG', 'mean'])}({self.summand(scope)})"
+                text = f"{self.rng.choice(['AVG', 'AVG', 'mean'])}({self.different()}{self.summand(scope)})"
         if self.rng.random() < 0.3:
             self.used.add("filter")
             text += f" FILTER (WHERE {self.condition(scope)})"

@@ -23,7 +23,7 @@ MEANT = {
     "SELECT COUNT(*) FROM u WHERE EXISTS (SELECT COUNT(*) FROM o WHERE o.uid = u.uid)": "refused-exists",
     "SELECT COUNT(*) FROM u WHERE EXISTS (SELECT 1 FROM o WHERE o.uid = u.uid AND u.x IN (SELECT x FROM p2))": "refused-exists",
     "SELECT COUNT(*) FROM u WHERE EXISTS (SELECT 1 FROM pub, p2 WHERE x = 3)": "name-ambiguous",
-    "SELECT x FROM (SELECT DISTINCT x FROM u) GROUP BY x": "refused-distinct",
+    "SELECT x FROM (SELECT DISTINCT x FROM u) GROUP BY x": "refused-no-aggregate",
     "SELECT COUNT(*) FROM u WHERE x NOT IN (SELECT x FROM pub WHERE x IS NOT NULL)": "",
     "SELECT COUNT(*) FROM u WHERE x NOT IN (SELECT x FROM pub)": "",
     "SELECT COUNT(*) FROM u WHERE x IN (SELECT x FROM pub)": "",

@@ -103,3 +103,24 @@ def test_supported_options_are_answered(session: privsql.Session) -> None:
 def test_a_backslash_in_a_replacement_must_precede_a_group(session: privsql.Session) -> None:
     refusal(session, r"regexp_replace(s, '(a)', '\q') = 'x'")
     ask(session, r"regexp_replace(s, '(a)', '[\1\\]') = 'x'")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("diag LIKE '%' || 'A' || '%'", "diag LIKE '%A%'"),
+        ("lower(diag) LIKE lower('%Ca%')", "lower(diag) LIKE '%ca%'"),
+        ("upper(diag) LIKE upper('%' || 'ca')", "upper(diag) LIKE '%CA'"),
+        ("regexp_matches(diag, concat('^C', 'A'))", "regexp_matches(diag, '^CA')"),
+    ],
+)
+def test_patterns_are_joined_from_constants(session: privsql.Session, written: str, meant: str) -> None:
+    plans = [
+        session.explain(f"SELECT COUNT(*) AS n FROM t WHERE {each}", epsilon=1) for each in (written, meant)
+    ]
+    assert plans[0].sql == plans[1].sql
+
+
+@pytest.mark.parametrize("pattern", ["'%' || diag", "lower('%É%')", "'%' || NULL", "trim('%A%')"])
+def test_other_expressions_are_no_patterns(session: privsql.Session, pattern: str) -> None:
+    refusal(session, f"diag LIKE {pattern}")

@@ -26,7 +26,6 @@ def session() -> privsql.Session:
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT SUM(trunc(x, 1)) FROM t",
         "SELECT COUNT(*) FROM t LIMIT " + "1" * 5000,
         "SELECT COUNT(*) FROM t WHERE a < " + "9" * 400,
         "SELECT COUNT(*) FROM t WHERE a < 1." + "9" * 5000,

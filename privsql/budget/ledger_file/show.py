@@ -149,6 +149,11 @@ def show(name: str, rows: Sequence[Row], by: str | None, runs: Sequence[Run] = (
     return "\n".join(lines)
 
 
+def unit_of(rows: Sequence[Row]) -> str:
+    """What the ledger adds up: epsilon, or rho."""
+    return _rules(rows).caps.accountant.unit
+
+
 def _each(caps: Caps) -> str:
     most = f", each for at most epsilon {caps.query / NANO:g}" if caps.query else ""
     return most + (f", each for at least epsilon {caps.least / NANO:g}" if caps.least else "")

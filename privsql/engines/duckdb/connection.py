@@ -259,7 +259,7 @@ class SourceConnection:
         """Whether the caller has a transaction open. Without one every statement has its own number. (Trying
         BEGIN would end an open one.)
         """
-        number = "SELECT txid_current()"
+        number = "SELECT system.main.txid_current()"
         with self._lock:
             return bool(self._execute(number).fetchall() == self._execute(number).fetchall())
 

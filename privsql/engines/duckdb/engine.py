@@ -12,6 +12,7 @@ import numpy as np
 
 from privsql.algebra.exact import Dialect
 from privsql.algebra.relations import Scan
+from privsql.engines.duckdb.catalogue.catalogue_statements import location_statement
 from privsql.engines.duckdb.connection import Sharing, SourceConnection
 from privsql.engines.duckdb.copies.copy_recipe import TableLocation
 from privsql.engines.duckdb.copies.copy_store import Attached
@@ -19,7 +20,7 @@ from privsql.engines.duckdb.copies.prepared_tables import Keeping, PreparedTable
 from privsql.engines.duckdb.fingerprints import sign_of
 from privsql.engines.duckdb.opening import FAILURES, Opening
 from privsql.engines.duckdb.origin import A_DATABASE, Origin
-from privsql.engines.duckdb.schema_reader import IN_SIGHT, Rows, SchemaReader, SourceFacts
+from privsql.engines.duckdb.schema_reader import Rows, SchemaReader, SourceFacts
 from privsql.engines.duckdb.source_errors import (
     changed,
     unusable,
@@ -191,19 +192,10 @@ class DuckDBEngine:
         """The file of prepared copies in use."""
         return self._prepared.attached
 
-    def _places(self, tables: Sequence[str]) -> list[TableLocation]:
-        found = []
-        for table in tables:
-            rows = self._read(
-                "SELECT DISTINCT database_name, "
-                "(SELECT path FROM duckdb_databases() d WHERE d.database_name = t.database_name), "
-                "schema_name, "
-                "(database_oid, table_oid) IN (SELECT (database_oid, table_oid) FROM duckdb_tables()) "
-                f"FROM duckdb_columns() AS t WHERE NOT internal AND {IN_SIGHT} "
-                f"AND table_name = {DUCKDB.text(table)}"
-            )
-            found += [TableLocation(*row) for row in rows]
-        return found
+    def _places(self, tables: Sequence[tuple[str, tuple[str, ...]]]) -> list[TableLocation]:
+        return [
+            TableLocation(*row) for table, at in tables for row in self._read(location_statement(table, at))
+        ]
 
     def read_public(self, sql: str) -> Rows:
         try:

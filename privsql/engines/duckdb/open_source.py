@@ -85,9 +85,9 @@ def _reader(source: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     that no other connection sees.
     """
     sight = (
-        "SELECT current_database(), current_schema(), "
-        "(SELECT count(*) FROM duckdb_tables() WHERE temporary), "
-        "(SELECT count(*) FROM duckdb_views() WHERE temporary)"
+        "SELECT system.main.current_database(), system.main.current_schema(), "
+        "(SELECT count(*) FROM system.main.duckdb_tables() WHERE temporary), "
+        "(SELECT count(*) FROM system.main.duckdb_views() WHERE temporary)"
     )
     try:
         cursor = source.cursor()
@@ -105,8 +105,8 @@ def _reader(source: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 def _read_only_file(connection: duckdb.DuckDBPyConnection) -> Path | None:
     """The file of a read-only database, beside which no database in memory can be attached."""
     found = (
-        "SELECT path FROM duckdb_databases() "
-        "WHERE database_name = current_database() AND readonly AND path IS NOT NULL"
+        "SELECT path FROM system.main.duckdb_databases() "
+        "WHERE database_name = system.main.current_database() AND readonly AND path IS NOT NULL"
     )
     with contextlib.suppress(duckdb.Error):
         return next((Path(path) for (path,) in connection.execute(found).fetchall()), None)

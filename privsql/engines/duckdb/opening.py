@@ -23,6 +23,7 @@ CLOSED: Config = {
     "custom_user_agent": "privsql",
 }
 # Afterwards nothing outside the database can be reached, and no connection can change that.
+_IS_LOCKED = "SELECT system.main.current_setting('lock_configuration')"
 CLOSE = "SET GLOBAL enable_external_access = false; SET GLOBAL lock_configuration = true"
 
 # What DuckDB raises; UnicodeDecodeError where it cuts its own message in the middle of a character.
@@ -65,7 +66,7 @@ class Opening:
         connection = duckdb.connect(self.database, read_only=self.read_only, config=self.config)
         try:
             with _LOCK:
-                if not connection.execute("SELECT current_setting('lock_configuration')").fetchall()[0][0]:
+                if not connection.execute(_IS_LOCKED).fetchall()[0][0]:
                     for statement in self.statements:
                         connection.execute(statement)
         except BaseException:

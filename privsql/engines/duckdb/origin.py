@@ -54,7 +54,7 @@ def _databases(connection: duckdb.DuckDBPyConnection) -> list[str]:
         return [
             path
             for (path,) in cursor.execute(
-                "SELECT path FROM duckdb_databases() WHERE path IS NOT NULL"
+                "SELECT path FROM system.main.duckdb_databases() WHERE path IS NOT NULL"
             ).fetchall()
         ]
     return []
@@ -83,7 +83,7 @@ def _one_database(one: duckdb.DuckDBPyConnection, other: duckdb.DuckDBPyConnecti
 
 def _next_number(connection: duckdb.DuckDBPyConnection) -> int:
     with connection.cursor() as cursor:
-        return int(cursor.execute("SELECT current_connection_id()").fetchall()[0][0])
+        return int(cursor.execute("SELECT system.main.current_connection_id()").fetchall()[0][0])
 
 
 def _same_frame(one: Any, other: Any) -> bool:

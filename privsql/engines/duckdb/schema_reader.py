@@ -5,49 +5,32 @@ table is read.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
+from privsql.engines.duckdb.catalogue.catalogue_statements import (
+    COLUMNS,
+    CONSTRAINTS,
+    DATABASES,
+    MACROS,
+    SETTINGS,
+    TABLES,
+    VIEWS,
+)
+from privsql.engines.duckdb.catalogue.table_names import Path, Sight, TableNames, table_names
 from privsql.engines.duckdb.safety.views import Views
 from privsql.errors import SourceError
-from privsql.names import repeated_name
 from privsql.render.duckdb import DUCKDB
 from privsql.schema import ForeignKey, Schema, SchemaColumn, SchemaTable, Unsafe
 from privsql.types import BINARY, ColumnType, Kind, column_type, element_type
 
 Rows = list[tuple[Any, ...]]
 
-# The tables that an unqualified name means, as DuckDB resolves it: temporary ones hide others.
-IN_SIGHT = (
-    "(database_name = 'temp' OR (database_name = current_database() AND schema_name = current_schema() "
-    "AND lower(table_name) NOT IN (SELECT lower(table_name) FROM duckdb_columns() "
-    "WHERE database_name = 'temp' AND NOT internal)))"
-)
-# Everything from which a schema is read, as text: while the text is the same, so is the schema. It is
-# compared in every transaction. DuckDB's count of statements is not enough for that: a statement is counted
-# when it begins, but its changes become visible when it has ended. The texts of views are read separately,
-# and only where there are views: DuckDB writes those of its own 47 each time, which takes longer than all the
-# rest.
-_TABLES = (
-    "SELECT database_name, schema_name, table_name, sql, TRUE FROM duckdb_tables() UNION ALL "
-    "SELECT database_name, schema_name, view_name, NULL, FALSE FROM duckdb_views() WHERE NOT internal"
-)
-# Settings are not transactional: they take effect as soon as the statement that sets them has run.
-_SETTINGS = "SELECT current_database(), current_schema(), '', current_setting('default_collation'), NULL"
-_VIEWS = "SELECT database_name, schema_name, view_name, sql, FALSE FROM duckdb_views() WHERE NOT internal"
-# User functions with the name of a built-in one, operators included: DuckDB finds the user's first. Listing
-# all functions takes DuckDB longer than most queries, so it is done only after a change.
-_MACROS = (
-    "WITH named AS MATERIALIZED (SELECT lower(function_name) AS name, internal FROM duckdb_functions() "
-    "WHERE function_type NOT IN ('table', 'table_macro', 'pragma') "
-    "AND (internal OR database_name IN ('temp', current_database()))) "
-    "SELECT name FROM named GROUP BY name HAVING bool_or(internal) AND NOT bool_and(internal) "
-    "ORDER BY name ASC"
-)
 _FRAME = re.compile(
     r" AS SELECT \* FROM (pandas_scan|python_arrow_scan)\(\) AS \w+;$"
 )  # a registered frame is not a query
+_IN_MEMORY = "memory"  # what DuckDB calls a database without a file
 
 
 @dataclass(frozen=True)
@@ -96,7 +79,7 @@ class SchemaReader:
 
     def _refuse_macros(self) -> None:
         """Raise SourceError if a macro hides a function or operator of DuckDB: bounds rely on least or +."""
-        for (name,) in self._read(_MACROS):
+        for (name,) in self._read(MACROS):
             raise SourceError(
                 "source-macro",
                 f"the macro or function {name} replaces DuckDB's own, "
@@ -105,24 +88,23 @@ class SchemaReader:
             )
 
     def _definitions(self, changed: bool) -> Rows:
-        found = self._read_again(_TABLES)
+        found = self._read_again(TABLES)
         if self._settings is None or changed:
-            self._settings = self._read(_SETTINGS)
+            self._settings = self._read(SETTINGS)
         tables = [*self._settings, *(row for row in found if row[-1] is not False)]
-        views = self._read_again(_VIEWS) if not all(row[-1] for row in found) else []
+        views = self._read_again(VIEWS) if not all(row[-1] for row in found) else []
         return sorted(tables + views, key=lambda row: (row[:3], row[-1] is not None))
 
     def _in_reach(self, schema: Schema) -> Schema:
         """The schema without views of what a closed database cannot reach, such as other files: a query of
         one would fail after its charge.
         """
-        return Schema(
-            tuple(table for table in schema.tables if not table.view or self._can_be_read(table.name))
-        )
+        tables = tuple(table for table in schema.tables if not table.view or self._can_be_read(table))
+        return replace(schema, tables=tables)
 
-    def _can_be_read(self, view: str) -> bool:
+    def _can_be_read(self, view: SchemaTable) -> bool:
         try:
-            return bool(self._read(f"DESCRIBE {DUCKDB.identifier(view)}"))
+            return bool(self._read(f"DESCRIBE {DUCKDB.table(view.name, view.location)}"))
         except SourceError:
             return False
 
@@ -130,9 +112,8 @@ class SchemaReader:
         """The schema of frames and files. They have no constraints, and describing a few tables is far faster
         than listing all of DuckDB's columns.
         """
-        described = {
-            name: self._read(f"DESCRIBE {DUCKDB.identifier(name)}") for name in sorted(self._known.required)
-        }
+        names = sorted(self._known.required)
+        described = {name: self._read(f"DESCRIBE {DUCKDB.table(name)}") for name in names}
         return Schema(
             tuple(
                 SchemaTable(
@@ -140,9 +121,11 @@ class SchemaReader:
                     tuple(
                         self._column(name, column, type_, True, False, False) for column, type_, *_ in columns
                     ),
+                    path=(_IN_MEMORY, "main", name),
                 )
                 for name, columns in described.items()
-            )
+            ),
+            _IN_MEMORY,
         )
 
     def _column(
@@ -164,82 +147,85 @@ class SchemaReader:
         return found.labels if found is not None and stored and self._known.trust_labels else None
 
     def _read_schema(self, definitions: Sequence[tuple[Any, ...]]) -> Schema:
-        columns, constraints = self._in_sight(definitions)
-        _refuse_repeated({row[2] for row in columns})
-        _refuse_collation(next(sql for *_, name, sql, _ in definitions if not name))
-        texts = {
-            (database, schema, name): sql or "" for database, schema, name, sql, _ in definitions if name
-        }
-        stored = {(database, schema, name) for database, schema, name, _, table in definitions if table}
+        settings = [row for row in definitions if not row[2]]
+        texts: dict[Path, str] = {row[:3]: row[3] or "" for row in definitions if row[2]}
+        stored: set[Path] = {row[:3] for row in definitions if row[-1]}
+        sight = self._sight(settings)
+        # views of other databases: DuckDB's plan of one says less of what it computes
+        rows = [row for row in self._read(COLUMNS) if row[:3] in stored or row[0] in ("temp", sight.database)]
+        named = table_names((row[:3] for row in rows), sight)
+        _refuse_collation(next(sql for database, *_, sql, _ in settings if database))
         # Under a collation, different texts are equal. The type of a column does not show its collation, nor
         # does a view or generated column where a macro sets it.
         collated = any(
             "collate" in sql.lower() or "generated always" in sql.lower() for sql in texts.values()
         )
-        seen = {row[2]: texts.get(row[:3], "") for row in columns if row[:3] not in stored}
-        views = {name for name, sql in seen.items() if not _FRAME.search(sql)}
-        tables: dict[str, list[SchemaColumn]] = {}
-        for *place, table, name, type_name, nullable in columns:
-            is_stored = (*place, table) in stored
-            may_collate = collated or table in views
-            tables.setdefault(table, []).append(
-                self._column(table, name, type_name, nullable, is_stored, may_collate)
+        computed = (path for path in named.names if path not in stored)
+        views = {path for path in computed if not _FRAME.search(texts.get(path, ""))}
+        tables: dict[Path, list[SchemaColumn]] = {}
+        for *_, name, type_name, nullable in (row for row in rows if row[:3] in named.names):
+            path = _[0], _[1], _[2]
+            column = self._column(
+                path[2], name, type_name, nullable, path in stored, collated or path in views
             )
-        unsafe = self._unsafe(definitions, tables, views)
+            tables.setdefault(path, []).append(column)
+        unsafe = self._unsafe(definitions, named, views)
+        promises = self._promises(named)
         return Schema(
             tuple(
                 SchemaTable(
-                    name,
-                    tuple(each),
-                    view=name in views,
-                    unsafe=unsafe.get(name),
-                    stored=name not in seen,
-                    **_promises([row[3:] for row in constraints if row[2] == name]),
+                    named.names[path],
+                    tuple(columns),
+                    view=path in views,
+                    unsafe=unsafe.get(path),
+                    stored=path in stored,
+                    path=path,
+                    in_sight=path in named.in_sight,
+                    **promises(path),
                 )
-                for name, each in tables.items()
-            )
+                for path, columns in tables.items()
+            ),
+            sight.database,
+            sight.searched,
         )
 
-    def _in_sight(self, definitions: Sequence[tuple[Any, ...]]) -> tuple[Rows, Rows]:
-        """Columns and constraints of the tables that an unqualified name means. All are listed and then
-        filtered here, because a join of DuckDB's catalogue lists is slower.
+    def _sight(self, settings: Rows) -> Sight:
+        """Where unqualified names are looked up."""
+        database, schema = next((row[0], row[1]) for row in settings if row[0])
+        paths = next(row[3] for row in settings if not row[0])
+        # DuckDB looks into main last; an owner's search path of several schemas is not followed further
+        searched = ("main",) if schema.lower() != "main" and "," not in paths else ()
+        stored = frozenset(name for (name,) in self._read(DATABASES))
+        return Sight(database, schema, searched, stored)
+
+    def _promises(self, named: TableNames) -> Callable[[Path], _Promises]:
+        """What the constraints of each table guarantee. All are listed and then filtered here, because a join
+        of DuckDB's catalogue lists is slower.
         """
-        columns = self._read(
-            "SELECT database_name, schema_name, table_name, column_name, data_type, is_nullable "
-            "FROM duckdb_columns() WHERE NOT internal ORDER BY table_name ASC, column_index ASC"
-        )
-        constraints = self._read(
-            "SELECT database_name, schema_name, table_name, constraint_type, constraint_column_names, "
-            "expression, referenced_table, referenced_column_names FROM duckdb_constraints() "
-            "ORDER BY constraint_index ASC"
-        )
-        here = next(tuple(place) for *place, name, _, _ in definitions if not name)
-        temporary = {_plain(table) for database, _, table, *_ in columns if database == "temp"}
-
-        def chosen(rows: Rows) -> Rows:
-            return [
-                row
-                for row in rows
-                if row[0] == "temp" or (row[:2] == here and _plain(row[2]) not in temporary)
-            ]
-
-        return chosen(columns), chosen(constraints)
+        found: dict[Path, Rows] = {}
+        for row in self._read(CONSTRAINTS):
+            found.setdefault((row[0], row[1], row[2]), []).append(row[3:])
+        return lambda path: _promises(found.get(path, []), path, named)
 
     def _unsafe(
-        self, definitions: Sequence[tuple[Any, ...]], tables: Iterable[str], views: Set[str]
-    ) -> dict[str, Unsafe | None]:
+        self, definitions: Sequence[tuple[Any, ...]], named: TableNames, views: Set[Path]
+    ) -> dict[Path, Unsafe | None]:
         """The first unsafe computation of each view, and of each table with generated columns."""
         bodies: dict[str, list[str]] = {}
         for *_, name, sql, table in definitions:
             if name and not table and not _FRAME.search(sql):
                 bodies.setdefault(name.lower(), []).append(sql)
         computed = {
-            name.lower()
-            for *_, name, sql, table in definitions
+            (database, schema, name)
+            for database, schema, name, sql, table in definitions
             if table and "generated always" in (sql or "").lower()
         }
         looked = Views(bodies, self._read)
-        return {name: looked.unsafe(name) for name in tables if name in views or name.lower() in computed}
+        return {
+            path: looked.unsafe(path[2], () if path in named.in_sight else path)
+            for path in named.names
+            if path in views or path in computed
+        }
 
 
 class _Promises(TypedDict):
@@ -248,10 +234,11 @@ class _Promises(TypedDict):
     foreign_keys: tuple[ForeignKey, ...]
 
 
-def _promises(constraints: Rows) -> _Promises:
+def _promises(constraints: Rows, path: Path, named: TableNames) -> _Promises:
     """What the constraints of one table guarantee; each has its kind, columns, text, other table and columns
     there.
     """
+    database, schema, _ = path
     return _Promises(
         checks=tuple(text for kind, _, text, *_ in constraints if kind == "CHECK"),
         keys=tuple(
@@ -260,8 +247,10 @@ def _promises(constraints: Rows) -> _Promises:
             if kind in ("PRIMARY KEY", "UNIQUE")
         ),
         foreign_keys=tuple(
-            ForeignKey(tuple(own), other, tuple(named))
-            for kind, own, _, other, named in constraints
+            ForeignKey(
+                tuple(own), named.names.get((database, schema, str(other)), str(other)), tuple(columns)
+            )
+            for kind, own, _, other, columns in constraints
             if kind == "FOREIGN KEY"
         ),
     )
@@ -273,23 +262,4 @@ def _refuse_collation(collation: str) -> None:
             "source-collation",
             f"default_collation is {collation}, so different texts compare as equal",
             "RESET default_collation",
-        )
-
-
-def _plain(name: str) -> str:
-    """The name with ASCII letters in lower case, as DuckDB compares names; other letters keep their case."""
-    return "".join(letter.lower() if letter.isascii() else letter for letter in name)
-
-
-def _refuse_repeated(tables: Set[str]) -> None:
-    """Raise SourceError for names that differ only in case: É and é are two tables for DuckDB, but one name
-    in a policy or a query.
-    """
-    repeated = repeated_name(sorted(tables))
-    if repeated is not None:
-        raise SourceError(
-            "source-tables",
-            f"more than one table is called {repeated}: names are not case-sensitive, "
-            "so a policy or a query could mean either",
-            "rename one of them",
         )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -24,7 +24,7 @@ from privsql.engines.duckdb.opening import CLOSE, CLOSED, FAILURES, Config
 from privsql.engines.duckdb.safety.plan_rules import PlanRules
 from privsql.engines.duckdb.safety.plans import may_fail, plan_of
 from privsql.errors import Refused, SourceError, SqlError
-from privsql.render.duckdb import identifier
+from privsql.render.duckdb import DUCKDB, identifier
 from privsql.schema import Schema
 
 _PLAIN: Config = {**CLOSED, "threads": "1", "disabled_optimizers": "statistics_propagation"}
@@ -69,7 +69,10 @@ class Twin:
         self._accepted: set[str] = set()
         # temporary tables belong to one connection and end with it; but the copies need a database with a
         # name of its own
-        self._connection = duckdb.connect(":memory:", config=_PLAIN) if copies else without_data().cursor()
+        located = [table.location[:2] for table in schema.tables if table.location]
+        alone = bool(copies or located)
+        self._connection = duckdb.connect(":memory:", config=_PLAIN) if alone else without_data().cursor()
+        self._create_schemas(dict.fromkeys(located))
         for table in schema.tables:
             columns = ", ".join(
                 f"{identifier(each.name)} {each.type_name}"
@@ -78,11 +81,24 @@ class Twin:
             )
             # rows can be counted even if no column has a supported type
             made = columns or "privsql_nothing BOOLEAN"
-            self._connection.execute(f"CREATE TEMP TABLE {identifier(table.name)} ({made})")
+            place = DUCKDB.table(table.name, table.location)
+            kind = "TABLE" if table.location else "TEMP TABLE"
+            self._connection.execute(f"CREATE {kind} {place} ({made})")
         if copies:
-            self._connection.execute(f"ATTACH ':memory:' AS {DATABASE}; {CLOSE}")
+            self._connection.execute(f"ATTACH ':memory:' AS {DATABASE}")
+        if alone:
+            self._connection.execute(CLOSE)
         for name, columns in copies.items():
             self._connection.execute(f"CREATE TABLE {DATABASE}.main.{identifier(name)} ({columns})")
+
+    def _create_schemas(self, schemas: Iterable[tuple[str, ...]]) -> None:
+        """The databases and schemas of tables that are named in full."""
+        for database, schema in schemas:
+            if database.lower() != "memory":
+                self._connection.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {identifier(database)}")
+            self._connection.execute(
+                f"CREATE SCHEMA IF NOT EXISTS {identifier(database)}.{identifier(schema)}"
+            )
 
     def check(self, sql: str) -> None:
         """Refuse a statement that DuckDB cannot plan, or cannot begin to run."""

@@ -9,7 +9,7 @@ and children are parts of another table, and left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from privsql.errors import SourceError
@@ -94,34 +94,36 @@ class _Table:
 class CatalogueReader:
     """Reads a schema; the same object as long as nothing in it has changed."""
 
-    def __init__(self, read: Callable[[str], Rows], schema: str) -> None:
+    def __init__(self, read: Callable[[str], Rows], schema: str, place: tuple[str, str]) -> None:
+        """`schema`: the name of a schema as a text of SQL; `place`: the database and the schema."""
         statements = (_COLUMNS, _LABELS, _CONSTRAINTS, _INDEXES)
-        self._read = read
+        self._read, self._place = read, place
         self._statements = [each.replace("{schema}", schema) for each in statements]
         self._seen: tuple[list[Rows], Schema] | None = None
 
     def schema(self) -> Schema:
         found = [self._read(each) for each in self._statements]
         if self._seen is None or self._seen[0] != found:
-            self._seen = (found, _schema(*found))
+            self._seen = (found, _schema(self._place, *found))
         return self._seen[1]
 
 
-def _schema(columns: Rows, labels: Rows, constraints: Rows, indexes: Rows) -> Schema:
+def _schema(place: tuple[str, str], columns: Rows, labels: Rows, constraints: Rows, indexes: Rows) -> Schema:
     enums: dict[int, list[str]] = {}
     for number, label in labels:
         enums.setdefault(number, []).append(label)
     tables: dict[int, _Table] = {}
-    for oid, name, kind, parent, secured, remote, place, *described in columns:
+    for oid, name, kind, parent, secured, remote, number, *described in columns:
         table = tables.setdefault(oid, _Table(name, kind, parent, secured, remote or kind == "f"))
         column, required, generated, *type_ = described
         table.columns.append(_column(column, required and not parent, enums, type_))
-        table.names[place] = column
+        table.names[number] = column
         table.computed = table.computed or generated not in ("", "s")
     _refuse_repeated([table.name for table in tables.values()])
     for table in tables.values():
         _refuse_repeated(list(table.names.values()))
-    return Schema(tuple(_finished(oid, table, constraints, indexes) for oid, table in tables.items()))
+    finished = ((table, _finished(oid, table, constraints, indexes)) for oid, table in tables.items())
+    return Schema(tuple(replace(each, path=(*place, table.name)) for table, each in finished), place[0])
 
 
 def _column(name: str, required: bool, enums: dict[int, list[str]], described: Sequence[Any]) -> SchemaColumn:

@@ -48,7 +48,9 @@ class PostgresEngine:
         self._source, self._deadline = PostgresConnection(address), deadline
         self._dialect = PostgreSQL(self._source.schema)
         self.dialect: Dialect = self._dialect
-        self._reader = CatalogueReader(self._read, self._dialect.text(self._source.schema))
+        schema = self._source.schema
+        place = self._source.database, schema
+        self._reader = CatalogueReader(self._read, self._dialect.text(schema), place)
         self._closed = False
 
     @contextlib.contextmanager

@@ -77,6 +77,7 @@ class PostgresConnection:
         self._connection = self._opened()
         # where a bare name was looked up before the search path was fixed
         self.schema = self._first_schema
+        self.database: str = self._connection.info.dbname
 
     def __repr__(self) -> str:
         return "PostgresConnection(not shown)"  # the address may hold a password

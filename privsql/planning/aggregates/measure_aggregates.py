@@ -15,6 +15,7 @@ from privsql.planning.aggregates.context import AggregationContext
 from privsql.planning.aggregates.count_conditions import as_count, normal
 from privsql.planning.aggregates.counts import add_counts, add_distinct_counts, add_public_rows, add_shares
 from privsql.planning.aggregates.counts_beside_sums import add_carried_counts, wanted_beside
+from privsql.planning.aggregates.distinct_sums import add_distinct_sums
 from privsql.planning.aggregates.means import add_sums
 from privsql.planning.aggregates.moments.moment_sums import add_moments, is_spread
 from privsql.planning.aggregates.quantile_points import add_quantiles
@@ -27,6 +28,7 @@ FAMILIES: tuple[Callable[[ReleaseParts], None], ...] = (
     add_sums,
     add_carried_counts,
     add_distinct_counts,
+    add_distinct_sums,
     add_shares,
     add_counts,
     add_quantiles,

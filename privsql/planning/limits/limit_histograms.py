@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from privsql.algebra.build import compare, unify
-from privsql.algebra.expressions import Aggregate, Call, Column, Expression, Literal
+from privsql.algebra.expressions import OF_DIFFERENT, Aggregate, Call, Column, Expression, Literal
 from privsql.algebra.owners import is_bounded
 from privsql.algebra.relations import (
     BoundQuery,
@@ -103,13 +103,13 @@ def _counted(release: Release | Choose) -> tuple[Relation, tuple[Key, ...], Aggr
     """
     aggregates = aggregates_of(release)
     added = [
-        part for each in aggregates if each.function not in ("count", "count_distinct") for part in each.reads
+        part for each in aggregates if each.function not in ("count", *OF_DIFFERENT) for part in each.reads
     ]
     group = totals_within(release.input, names_in([*added, *(key.expression for key in release.keys)]))
     if group is not None and is_bounded(release.input):
-        return group.input, group.keys, _COUNT
+        return group.input, group.keys if isinstance(group, Group) else (), _COUNT
     values = list({each.argument: None for each in aggregates})
-    if len(values) == 1 and all(each.function == "count_distinct" for each in aggregates):
+    if len(values) == 1 and all(each.function in OF_DIFFERENT for each in aggregates):
         return release.input, release.keys, Aggregate("count_distinct", values[0], None, BIGINT)
     return release.input, release.keys, _COUNT
 

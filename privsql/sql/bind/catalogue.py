@@ -15,12 +15,14 @@ from privsql.algebra.relations import Field, Limits, Scan
 from privsql.algebra.reserved import is_ours
 from privsql.algebra.units import Reference, Unit, UnitKind
 from privsql.errors import PolicyError, PrivsqlError, Refused, SourceError, did_you_mean
-from privsql.names import repeated_name
+from privsql.names import quoted_part, repeated_name
 from privsql.policy import ColumnPolicy, Policy, TablePolicy, UnitPolicy
 from privsql.policy.checks import DEFAULT_GROUPS, DEFAULT_ROWS
+from privsql.policy.resolve import with_names_of
 from privsql.schema import Schema, SchemaColumn, SchemaTable
 from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
+from privsql.sql.parse.qualified_names import reserved_name
 from privsql.types import BIGINT, NUMBERS, Kind, Type
 
 
@@ -34,6 +36,7 @@ class Catalogue:
     _known: dict[str, Source] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "policy", with_names_of(self.schema, self.policy, again=True))
         for name in self.policy.tables:
             if self.schema.table(name) is None:
                 raise PolicyError(
@@ -44,10 +47,16 @@ class Catalogue:
 
     @property
     def names(self) -> list[str]:
-        return [table.name for table in self.schema.tables]
+        """The tables that queries may name."""
+        hidden = (each for each in self.schema.tables if self.schema.is_elsewhere(each))
+        undeclared = {each.name for each in hidden if each.name.lower() not in self.policy.tables}
+        return [each.name for each in self.schema.tables if each.name not in undeclared]
 
     def source(self, name: str) -> Source | None:
-        table = self.schema.table(name)
+        """A table by its name, or by the name that is reserved for it."""
+        table = self._named(name)
+        if table is not None and self.schema.is_elsewhere(table):
+            self._refuse_undeclared(table)
         if table is not None and table.view and table.name.lower() not in self.policy.tables:
             raise Refused(
                 "refused-view",
@@ -69,6 +78,21 @@ class Catalogue:
             _refuse_unsafe(table, policy)  # errors in the policy are reported first
             self._known[table.name] = found
         return self._known[table.name]
+
+    def _named(self, name: str) -> SchemaTable | None:
+        found = self.schema.table(name) or next(iter(self.schema.find((name,))), None)
+        if found is None and name.startswith('"'):
+            return next((each for each in self.schema.tables if reserved_name(each) == name), None)
+        return found
+
+    def _refuse_undeclared(self, table: SchemaTable) -> None:
+        """Refuse a table of another database that the owner has attached, unless the policy names it."""
+        if table.name.lower() not in self.policy.tables:
+            raise Refused(
+                "refused-attached",
+                f"{table.name} is in another database than the one in use, and the policy does not name it.",
+                f"Ask the owner to declare it in the policy ([tables.{quoted_part(table.name)}]).",
+            )
 
     def _unit(self, table: SchemaTable, declared: UnitPolicy, path: tuple[str, ...]) -> Unit:
         """The unit of a table's rows, followed through references to other tables."""
@@ -114,7 +138,8 @@ class Catalogue:
             )
         whose = self._unit(other, target.unit, (*path, other.name))
         casts = tuple((each.name, each.cast) for each in other.columns if each.cast)
-        return Unit(columns, alone and whose.unique, whose.kinds, Reference(other.name, named, whose, casts))
+        reference = Reference(other.name, named, whose, casts, other.location)
+        return Unit(columns, alone and whose.unique, whose.kinds, reference)
 
 
 def _refuse_repeated(table: SchemaTable) -> None:
@@ -234,6 +259,7 @@ def _source(table: SchemaTable, policy: TablePolicy, unit: Unit | None) -> Sourc
         ),
         view=table.view,
         stored=table.stored,
+        location=table.location,
     )
     return Source(
         scan,

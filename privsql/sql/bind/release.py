@@ -4,7 +4,7 @@ release, come out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from sqlglot import exp
@@ -82,12 +82,25 @@ class ReleaseBinder(ExpressionBinder):
         self.taken = [key.name for key in keys]
         self.aggregates: dict[Aggregate, str] = {}
 
+        self.windows: Callable[[exp.Window], Expression] | None = None  # over exact groups of one unit
+
+    def over_window(self, node: exp.Expr) -> Aggregate | None:
+        """The aggregate that is taken over a window; None where there is none, or several."""
+        if not is_aggregate(node.this if isinstance(node, exp.Filter) else node):
+            return None
+        found = list(self._aggregates(node))
+        return found[0] if len(found) == 1 else None
+
     def key_column(self, column: Column) -> Expression:
         if column in self.keys:
             return self.keys[column]
         raise not_grouped(column.name, None)
 
     def special(self, node: exp.Expr) -> Expression | None:
+        if isinstance(node, exp.Window):
+            if self.windows is None:
+                raise refusal("Window", place_of(node))
+            return self.windows(node)
         if isinstance(node, (exp.Grouping, exp.GroupingId)):
             return self._grouping(node)
         if isinstance(node, exp.Filter) or is_aggregate(node):
@@ -154,7 +167,10 @@ class ReleaseBinder(ExpressionBinder):
         if isinstance(node, ORDERS):
             yield from order_aggregates(node, self._row, condition, place, self.exact)
         else:
-            yield self._aggregate(node, condition, place)
+            # of BigQuery's private aggregates; PrivateSelectBinder applies them
+            bounds = node.args.get("bounds")
+            ends = tuple(self.rows.bind(each) for each in bounds.expressions) if bounds else ()
+            yield replace(self._aggregate(node, condition, place), parameters=ends)
 
     def _row(self, node: exp.Expr) -> Expression:
         """The argument of an aggregate."""
@@ -209,9 +225,9 @@ class ReleaseBinder(ExpressionBinder):
         self, node: exp.Expr, inner: exp.Expr, condition: Expression | None, place: Place | None
     ) -> Aggregate:
         """SUM, AVG, and everything computed from sums."""
-        if isinstance(inner, exp.Distinct):
-            raise distinct_aggregate(place)
         name = SPREADS.get(type(node), "sum" if isinstance(node, exp.Sum) else "avg")
+        if isinstance(inner, exp.Distinct):
+            return self._of_different(name, inner, condition, place)
         argument = self._number(inner, name, place)
         if isinstance(node, PAIRED) or name in OF_TWO:
             other = self._number(node.expression, name, place)
@@ -220,6 +236,23 @@ class ReleaseBinder(ExpressionBinder):
             return Aggregate(name, argument, condition, DOUBLE, place, other)
         type_ = self._total_type(argument.type) if name == "sum" else DOUBLE
         return Aggregate(name, argument, condition, type_, place)
+
+    def _of_different(
+        self, name: str, inner: exp.Distinct, condition: Expression | None, place: Place | None
+    ) -> Aggregate:
+        """SUM(DISTINCT x), AVG(DISTINCT x)."""
+        if name not in ("sum", "avg") or len(inner.expressions) != 1:
+            raise distinct_aggregate(place)
+        argument = self._number(inner.expressions[0], name, place)
+        if self.exact and argument.type.kind is not Kind.INTEGER:
+            raise Refused(
+                "refused-distinct",
+                f"{name.upper()}(DISTINCT x) of one unit's own rows is supported for whole numbers only.",
+                "Write a cast: SUM(DISTINCT CAST(x AS INTEGER)).",
+                place,
+            )
+        type_ = self._total_type(argument.type) if name == "sum" else DOUBLE
+        return Aggregate(f"{name}_distinct", argument, condition, type_, place)
 
     def _total_type(self, summed: Type) -> Type:
         """An exact total of numbers may exceed 64 bits; a released total cannot, because it is clamped."""
@@ -330,12 +363,22 @@ def has_aggregate(node: exp.Expr) -> bool:
     return any(
         isinstance(each, AGGREGATES) or (isinstance(each, exp.Anonymous) and is_mean(each))
         for each in own_nodes(node)
+        if not is_windowed(each)
     )
 
 
 def has_any_aggregate(node: exp.Expr) -> bool:
     """Whether it contains any aggregate, including those supported only where they are exact."""
-    return any(is_aggregate(each) for each in own_nodes(node))
+    return any(is_aggregate(each) and not is_windowed(each) for each in own_nodes(node))
+
+
+def is_windowed(node: exp.Expr) -> bool:
+    """Whether it is the function of a window, and so no aggregate of rows."""
+    while node.arg_key == "this" and isinstance(
+        node.parent, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
+    ):
+        node = node.parent
+    return node.arg_key == "this" and isinstance(node.parent, exp.Window)
 
 
 def own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:

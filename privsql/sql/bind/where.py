@@ -112,7 +112,7 @@ def _exists(
     place = place_of(query)
     if isinstance(node, exp.Select) and node.args.get("from_") is not None:
         node = decorrelated(node, queries)
-    clauses = ("group", "having", "order", "limit", "offset", "with_")
+    clauses = ("group", "having", "qualify", "order", "limit", "offset", "with_")
     if (
         not isinstance(node, exp.Select)
         or node.args.get("from_") is None

@@ -8,7 +8,7 @@ node and argument by argument, and functions by their DuckDB names.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from sqlglot import exp
 
@@ -50,6 +50,8 @@ _BESIDE_PIPES = frozenset(
         exp.ArrayContainsAll,
     }
 )
+# Clauses that sqlglot calls otherwise.
+_CLAUSES = {"locks": "FOR UPDATE"}
 _NEEDED = {kind: tuple(name for name, needed in kind.arg_types.items() if needed) for kind in ABOVE}
 
 
@@ -77,6 +79,25 @@ def permit_above(statement: exp.Expr, tables: Collection[str] = ()) -> None:
             _permit_node(node, known)
 
 
+def permit_arguments(statement: exp.Expr) -> None:
+    """Refuse clauses without a rule, such as FOR UPDATE, before a query is taken apart and they are lost.
+
+    What is left is looked at again, where it then stands.
+    """
+    for node in statement.walk(bfs=False, prune=_is_hint):
+        allowed = ABOVE.get(type(node))
+        if allowed is not None and not _is_hint(node):
+            _permit_arguments(node, allowed)
+
+
+def _permit_arguments(node: exp.Expr, allowed: Mapping[str, bool]) -> None:
+    for name, value in node.args.items():
+        if value is None or value is False or value == []:
+            continue
+        if name not in allowed or (allowed[name] and not isinstance(value, bool)):
+            raise _unknown_argument(node, name, value)
+
+
 def _is_hint(node: exp.Expr) -> bool:
     return isinstance(node, exp.Hint)
 
@@ -89,11 +110,10 @@ def _permit_node(node: exp.Expr, tables: frozenset[str]) -> None:
     _refuse_other_grouping(node)
     if any(node.args.get(name) is None for name in _NEEDED[type(node)]):
         raise SqlError("sql-syntax", *MISSING_ARGUMENT, _place(node))
+    _permit_arguments(node, allowed)
     for name, value in node.args.items():
         if value is None or value is False or value == []:
             continue
-        if name not in allowed or (allowed[name] and not isinstance(value, bool)):
-            raise _unknown_argument(node, name, value)
         for each in value if isinstance(value, list) else [value]:
             _permit_value(node, name, each)
     _permit_particular(node, tables)
@@ -278,5 +298,6 @@ def _unknown_argument(node: exp.Expr, name: str, value: object) -> SqlError:
         isinstance(child, exp.Expr) and way_out_of(child) in _SAME_WORDS
     ):
         return _unknown(child)
-    what = "" if name == "this" else f" with {name.rstrip('_').replace('_', ' ').upper()}"
+    clause = _CLAUSES.get(name, name.rstrip("_").replace("_", " ").upper())
+    what = "" if name == "this" else f" with {clause}"
     return syntax_refused(f"{shown(node)}{what}", _place(node))

@@ -124,8 +124,8 @@ _OTHERS: Mapping[str, tuple[str, str, str]] = {
     ),
     "schema": (
         "refused-schema",
-        "Tables are named without schema or database.",
-        "Write FROM t, not FROM main.t.",
+        "Only tables and their columns are named with a schema.",
+        "Leave the schema out.",
     ),
     "cast": (
         "refused-cast",

@@ -23,6 +23,8 @@ _SAME_WEEKS = _SAME_WEEKDAYS | {"presto", "trino", "athena", "hive", "spark2", "
 _COUNT_BORDERS = frozenset(
     {"duckdb", "snowflake", "bigquery", "mysql", "doris", "tsql", "fabric", "redshift", "clickhouse"}
 )
+# TIMESTAMPDIFF counts whole units.
+_COUNT_WHOLE = frozenset({"mysql", "doris", "starrocks", "bigquery", "spark", "databricks"})
 _SETS_IN_LIKE = frozenset({"tsql", "fabric"})
 # A backslash in LIKE stands for itself, unless ESCAPE says otherwise.
 _PLAIN_BACKSLASH = frozenset(
@@ -128,10 +130,24 @@ def _other_meaning(node: exp.Expr, dialect: str) -> tuple[str, str] | None:
     """Why, and what to write instead."""
     return (
         _other_date_part(node, _part(node), dialect)
+        or _other_whole_units(node, dialect)
         or _other_pattern(node, dialect)
         or _other_text(node, dialect)
         or _other_type(node, dialect)
     )
+
+
+def _other_whole_units(node: exp.Expr, dialect: str) -> tuple[str, str] | None:
+    """TIMESTAMPDIFF counts whole units, but not everywhere, nor everywhere alike at the ends of months."""
+    if not isinstance(node, exp.TimestampDiff):
+        return None
+    unit = _word(node.args.get("unit"))
+    if dialect not in _COUNT_WHOLE or unit not in ("second", "minute", "hour", "day", "week"):
+        return (
+            "TIMESTAMPDIFF counts other units in this dialect than whole ones as DuckDB's date_sub does",
+            "count days between dates (both cast to DATE), or write the query in DuckDB's SQL",
+        )
+    return None
 
 
 def _other_date_part(node: exp.Expr, part: str, dialect: str) -> tuple[str, str] | None:

@@ -8,7 +8,7 @@ not there, or an argument that is set and not listed, is refused. There is no li
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import sqlglot
 from sqlglot import exp
@@ -23,26 +23,37 @@ from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import only_select, refusal, way_out_of
 from privsql.sql.parse.spellings import write_plainly
 from privsql.sql.parse.tokens import MISSING_ARGUMENT, tokens_of, too_deep
+from privsql.sql.privacy_clause.marked_tree import read_marks
 
 MAX_NODES = 6_000
 
 
-def parse(text: str, dialect: str, constants: Constants = NOTHING) -> exp.Expr:
+# Rewrites a SELECT in place before its nodes are permitted.
+Rewrite = Callable[[exp.Expr], None]
+
+
+def parse(
+    text: str, dialect: str, constants: Constants = NOTHING, rewrite: Rewrite | None = None
+) -> exp.Expr:
     """Exactly one SELECT, parsed and permitted node by node."""
-    return permitted(*_parsed(text, dialect, constants))
+    return permitted(*_parsed(text, dialect, constants), rewrite)
 
 
-def one_statement(text: str, dialect: str, constants: Constants = NOTHING) -> tuple[exp.Expr, Place | None]:
+def one_statement(
+    text: str, dialect: str, constants: Constants = NOTHING, rewrite: Rewrite | None = None
+) -> tuple[exp.Expr, Place | None]:
     """Exactly one SELECT, written plainly, and where it begins; nothing in it is permitted yet."""
     statement, _, start = _parsed(text, dialect, constants)
     _refuse_other_statements(statement, start)
     write_plainly(statement)
+    if rewrite is not None:
+        rewrite(statement)
     return statement, start
 
 
 def _parsed(text: str, dialect: str, constants: Constants) -> tuple[exp.Expr, str, Place | None]:
-    tokens, start = tokens_of(text, dialect)
-    tokens, mark = number_marks(tokens, text)
+    split, start = tokens_of(text, dialect)
+    tokens, mark = number_marks(split.tokens, text)
     try:
         # words of the text it would log
         parser = sqlglot.Dialect.get_or_raise(dialect).parser(error_message_context=0)
@@ -64,13 +75,17 @@ def _parsed(text: str, dialect: str, constants: Constants) -> tuple[exp.Expr, st
     if len(statements) > 1:
         raise SqlError("sql-statements", "only one statement at a time is read", "send them one by one")
     _refuse_half_between(tokens, statements[0])
-    return with_constants(statements[0], constants, mark), dialect, start
+    return with_constants(read_marks(statements[0], split), constants, mark), dialect, start
 
 
-def permitted(statement: exp.Expr, dialect: str, start: Place | None) -> exp.Expr:
+def permitted(
+    statement: exp.Expr, dialect: str, start: Place | None, rewrite: Rewrite | None = None
+) -> exp.Expr:
     """One SELECT, written plainly, every node of which has a rule."""
     _refuse_other_statements(statement, start)
     write_plainly(statement)
+    if rewrite is not None:
+        rewrite(statement)
     try:
         _permit(statement, cuts_text=dialect_name(dialect) != "duckdb")
         refuse_other_meanings(statement, dialect)

@@ -9,24 +9,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-# Aggregates under the names of T-SQL, Spark and ClickHouse.
-_SPREADS: dict[str, type[exp.Func]] = {
-    "VAR": exp.Variance,
-    "VARP": exp.VariancePop,
-    "VARPOP": exp.VariancePop,
-    "VARSAMP": exp.Variance,
-    "STD": exp.Stddev,
-    "STDEVP": exp.StddevPop,
-    "STDDEVPOP": exp.StddevPop,
-    "STDDEVSAMP": exp.Stddev,
-}
-# ClickHouse's avgIf(x, condition) and the like.
-_CONDITIONAL: dict[str, type[exp.Func]] = {
-    "AVGIF": exp.Avg,
-    "SUMIF": exp.Sum,
-    "MINIF": exp.Min,
-    "MAXIF": exp.Max,
-}
+from privsql.sql.parse.rewritten.other_names import write_other_names
 
 
 def write_plainly(statement: exp.Expr) -> None:
@@ -35,6 +18,7 @@ def write_plainly(statement: exp.Expr) -> None:
         plain = _plain(node)
         if plain is not None:
             node.replace(plain)
+    write_other_names(statement)
 
 
 def _plain(node: exp.Expr) -> exp.Expr | None:
@@ -51,17 +35,7 @@ def _plain(node: exp.Expr) -> exp.Expr | None:
             return exp.Cast(this=node.expression, to=node.this)
         case exp.DatetimeTrunc() if _has_only(node, "this", "unit"):
             return exp.TimestampTrunc(this=node.this, unit=node.args["unit"])
-        case (
-            exp.Anonymous(this=str(name), expressions=[of])
-            | exp.AnonymousAggFunc(this=str(name), expressions=[of])
-        ) if name.upper() in _SPREADS:
-            return _SPREADS[name.upper()](this=of)
-        case exp.CombinedAggFunc(this=str(name), expressions=[of, condition]) if name.upper() in _CONDITIONAL:
-            counted = _CONDITIONAL[name.upper()](this=of)
-            return exp.Filter(this=counted, expression=exp.Where(this=condition))
         # exact before the noise
-        case exp.ApproxDistinct() if _has_only(node, "this"):
-            return exp.Count(this=exp.Distinct(expressions=[node.this]), big_int=True)
         case exp.Hll(this=of) if not node.expressions:
             return exp.Count(this=exp.Distinct(expressions=[of]), big_int=True)
         case exp.WithinGroup(

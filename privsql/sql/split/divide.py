@@ -22,7 +22,7 @@ from privsql.sql.subqueries.correlation import IsColumn
 from privsql.sql.subqueries.subquery_nodes import named
 
 # The clauses that belong below: which rows are read, and how they are grouped.
-_BELOW = ("from_", "joins", "laterals", "where", "group", "with_")
+_BELOW = ("from_", "joins", "laterals", "where", "group", "with_", "privacy")
 # Around the function of a window: SUM(x) FILTER (...) OVER (...).
 _AROUND_A_WINDOW = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 _KEY, _VALUE = "key", "value"

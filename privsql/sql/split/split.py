@@ -9,17 +9,26 @@ them: its result is a constant of their release (given.py).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from privsql.algebra.relations import Choose, Relation, is_public, is_released, release_of
+from privsql.algebra.chosen_rows import chooses_rows
+from privsql.algebra.relations import (
+    Choose,
+    Relation,
+    Release,
+    is_public,
+    is_released,
+    release_of,
+)
 from privsql.errors import PrivsqlError, Refused, SqlError, UnknownName
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import rows_shown
-from privsql.sql.split.composition import Composition, QueryPart
+from privsql.sql.split.composition import Composition, QueryPart, needed
 from privsql.sql.split.divide import divide
 from privsql.sql.split.one_row import has_one_row
 from privsql.sql.split.query_blocks import (
@@ -29,6 +38,7 @@ from privsql.sql.split.query_blocks import (
     RowKind,
     Scope,
     all_of,
+    is_join,
     label_without_scores,
     mixed_rows,
     several_rows,
@@ -37,6 +47,7 @@ from privsql.sql.split.query_blocks import (
     with_alias,
     with_names,
     with_queries,
+    without_joins,
 )
 from privsql.sql.split.same_parts import are_one
 from privsql.sql.split.scoped_tables import ScopedTables
@@ -59,18 +70,17 @@ def split(
     splitter = _Splitter(catalogue, bind, columns_of, unused_prefix(statement), by_counts)
     block = splitter.query(statement, {})
     plain = [all_of(each.name) for each in splitter.parts if not each.needs]
-    if block.kind is not RowKind.NOISY or block.statement in plain:
+    alone = len(splitter.parts) == 1 and _is_one_release(statement, bind)
+    if block.kind is not RowKind.NOISY or block.statement in plain or alone:
         return None
-    return Composition(_needed(splitter.parts, block.statement), block.statement)
+    return Composition(needed(splitter.parts, block.statement), block.statement)
 
 
-def _needed(parts: Sequence[QueryPart], above: exp.Expr) -> tuple[QueryPart, ...]:
-    """The parts that the SQL above reads, and those that their constants come from."""
-    named = {each.name for each in above.find_all(exp.Table)}
-    for part in reversed(parts):
-        if part.name in named:
-            named |= {table.name for given in part.needs for table in given.query.find_all(exp.Table)}
-    return tuple(each for each in parts if each.name in named)
+def _is_one_release(statement: exp.Expr, bind: Bind) -> bool:
+    try:
+        return isinstance(release_of(bind(statement.copy())), Release)
+    except PrivsqlError:
+        return False
 
 
 @dataclass
@@ -196,8 +206,12 @@ class _Splitter:
                 if named is not None and named.kind is RowKind.NOISY:
                     return self._given(with_alias(node), all_of(node.name), Shape.TABLE, scope)
                 return node.copy()
-            case exp.Query():
-                return self._constant_query(node, scope)
+            case exp.Subquery(args={"joins": [_, *_] as joins}) if not is_join(node):
+                first = self._constant_query(without_joins(node), scope, in_from=True)
+                first.set("joins", [self._constants(each, scope) for each in joins])
+                return first
+            case exp.Query() if not (is_join(node) and node.find(exp.Join)):
+                return self._constant_query(node, scope, isinstance(node.parent, (exp.From, exp.Join)))
         written = node.copy()
         for name, value in node.args.items():
             if isinstance(value, exp.Expr):
@@ -209,8 +223,7 @@ class _Splitter:
                 written.set(name, listed)
         return written
 
-    def _constant_query(self, node: exp.Expr, scope: Scope) -> exp.Expr:
-        in_from = isinstance(node.parent, (exp.From, exp.Join))
+    def _constant_query(self, node: exp.Expr, scope: Scope, in_from: bool) -> exp.Expr:
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
             return self._constants(node.this, scope) if in_from else node.copy()
         try:
@@ -268,6 +281,9 @@ class _Splitter:
         except PrivsqlError as refusal:
             return self._divided(node, scope, refusal)
         release = release_of(relation)
+        if isinstance(release, Release) and chooses_rows(relation):
+            with contextlib.suppress(PrivsqlError):  # HAVING and LIMIT stand above: noise decides there
+                return self._divided(node, scope, rows_shown(place_of(node)))
         if isinstance(release, Choose) and self.by_counts:
             return self._divided(node, scope, label_without_scores(place_of(node)))
         if release is not None and not is_public(relation):
@@ -376,7 +392,7 @@ class _Splitter:
             case exp.Subquery(this=exp.Table() as inner):
                 return self._kind(inner, scope)
             case exp.Subquery():
-                return self.query(source, scope).kind
+                return self.query(without_joins(source), scope).kind
             case exp.Pivot() if isinstance(source.this, exp.Expr):
                 return self._kind(source.this, scope)
             case _:

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
+import sqlalchemy
 
 import privsql
-from privsql import PrivsqlError
+from privsql import PrivsqlError, dbapi
 from privsql.cli import main
 from tests.conftest import clinic
 
@@ -63,6 +64,44 @@ class Session(Frame):
             if found is None
             else tomllib.loads(f"{found[2]}\n" + "\n".join(re.split(r"(?<=\}), ", found[1])))
         )
+
+
+class Cursor(Session):
+    """privsql.dbapi.connect(df, policy).cursor().execute(...)."""
+
+    def ask(self, sql: str) -> None:
+        with self._connect() as connection:
+            connection.session.explain(sql, **connection.settings)
+
+    def query(self, sql: str) -> Rows:
+        with self._connect() as connection:
+            return connection.cursor().execute(sql).fetchall()
+
+    def _connect(self) -> dbapi.Connection:
+        return dbapi.connect({"df": self.df}, self.policy, settings=self.arguments, **self._price())
+
+    def _price(self) -> dict[str, Any]:
+        return {name: self.arguments[name] for name in ("epsilon", "delta") if name in self.arguments}
+
+
+class Engine(Session):
+    """sqlalchemy.create_engine("privsql:///df.parquet?...")."""
+
+    def __init__(self, df: pd.DataFrame, tmp_path: Any) -> None:
+        super().__init__(df)
+        df.to_parquet(tmp_path / "df.parquet")
+        self.path = tmp_path / "df.parquet"
+
+    def query(self, sql: str) -> Rows:
+        options = "&".join(f"{name}={value}" for name, value in self.arguments.items())
+        engine = sqlalchemy.create_engine(f"privsql:///{self.path}?{options}")
+        try:
+            with engine.connect() as connection:
+                return [tuple(row) for row in connection.exec_driver_sql(sql).fetchall()]
+        except sqlalchemy.exc.DBAPIError as error:
+            raise error.orig or error from None
+        finally:
+            engine.dispose()
 
 
 class CommandLine(Session):
@@ -117,6 +156,8 @@ Door = Frame
 DOORS: dict[str, Callable[[pd.DataFrame, Any, Any], Door]] = {
     "frame": lambda df, tmp_path, capsys: Frame(df),
     "session": lambda df, tmp_path, capsys: Session(df),
+    "cursor": lambda df, tmp_path, capsys: Cursor(df),
+    "engine": lambda df, tmp_path, capsys: Engine(df, tmp_path),
     "command": CommandLine,
 }
 

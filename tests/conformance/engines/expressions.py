@@ -223,6 +223,12 @@ class Generator:
                 return self.draw.choice(["", "x", "\\0", "\\\\"])
             case "OPTIONS":
                 return self.draw.choice(["", *sorted(set(OPTIONS) - (set() if replaces else {"g"}))])
+            case "STEP":
+                return self.draw.choice(
+                    ["1 second", "15 minute", "6 hour", "1 week", "2 month", "999999 year"]
+                )
+            case "FILL":
+                return self.draw.choice(["0", "é", "ab"])
             case "TEXT" | "SHORT":
                 return self.draw.choice(TEXTS)
         raise AssertionError(f"no constants of kind {kind}: add some here")

@@ -174,3 +174,16 @@ def test_long_names_are_refused(server: Any) -> None:
                 epsilon=1,
             )
         assert "too long" in str(raised.value)
+
+
+def test_the_schema_may_be_written(server: Any) -> None:
+    with connected({"tables": {f"{SCHEMA}.people": {"unit": "id"}}}) as session:
+        for name in ("people", f"{SCHEMA}.people", f"postgres.{SCHEMA}.people", f"{SCHEMA.upper()}.People"):
+            plan = session.explain(f"SELECT COUNT(*) AS n FROM {name} WHERE age > 5", epsilon=1)
+            assert f'FROM "{SCHEMA}"."people"' in plan.sql
+            assert "privacy unit: id" in str(plan) or "1 row per" in str(plan)
+        sql = f"SELECT COUNT(*) AS n FROM {SCHEMA}.people WHERE {SCHEMA}.people.mood = 'ok'"
+        assert session.query(sql, epsilon=1000).df()["n"][0] == pytest.approx(50, abs=1)
+        for name in ("pg_catalog.pg_class", "public.people", "information_schema.tables"):
+            with pytest.raises(privsql.UnknownName):
+                session.explain(f"SELECT COUNT(*) FROM {name}", epsilon=1)

@@ -153,10 +153,10 @@ def _one_zero(field: Field) -> Scalar:
     return Cases(((op(Operation.EQUAL, value, 0), Constant(0)),), value)
 
 
-def referred(unit: Unit) -> list[str]:
-    """The tables that the unit refers through."""
+def referred(unit: Unit) -> list[tuple[str, tuple[str, ...]]]:
+    """The tables that the unit refers through: their names and locations."""
     target = unit.refers_to
-    return [] if target is None else [target.table, *referred(target.unit)]
+    return [] if target is None else [(target.table, target.location), *referred(target.unit)]
 
 
 def same_file(path: str | None, other: Path) -> bool:

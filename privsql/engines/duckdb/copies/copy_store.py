@@ -54,7 +54,7 @@ class PreparedStore:
         """The columns of an existing table, and their types."""
         if name not in self.definitions:
             columns = self.run(
-                "SELECT column_name, data_type FROM duckdb_columns() "
+                "SELECT column_name, data_type FROM system.main.duckdb_columns() "
                 f"WHERE database_name = '{DATABASE}' AND table_name = {text(name)} ORDER BY column_index ASC"
             )
             self.definitions[name] = ", ".join(f"{identifier(column)} {type_}" for column, type_ in columns)
@@ -163,7 +163,8 @@ class PreparedStore:
     def _attached_path(self) -> str | None:
         """The path of the database with our name: empty if it is in memory, None if there is none."""
         found = self.run(
-            f"SELECT coalesce(path, '') FROM duckdb_databases() WHERE database_name = '{DATABASE}'"
+            "SELECT coalesce(path, '') FROM system.main.duckdb_databases() "
+            f"WHERE database_name = '{DATABASE}'"
         )
         return str(found[0][0]) if found else None
 

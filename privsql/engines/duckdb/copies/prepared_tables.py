@@ -63,7 +63,7 @@ class PreparedTables:
         self,
         source: SourceConnection,
         keeping: Keeping,
-        places: Callable[[Sequence[str]], list[TableLocation]],
+        places: Callable[[Sequence[tuple[str, tuple[str, ...]]]], list[TableLocation]],
     ) -> None:
         self._keeping, self._places = keeping, places
         self._store = PreparedStore(source, keeping.file, keeping.beside, keeping.alone)
@@ -196,7 +196,7 @@ class PreparedTables:
         assert scan.unit is not None
         found = self._recipes.get(scan)
         if found is None:
-            places = self._places((scan.table, *referred(scan.unit)))
+            places = self._places(((scan.table, scan.location), *referred(scan.unit)))
             found = recipe_of(
                 scan, places, self._keeping.beside, self._keeping.file is None, *self._stored(scan)
             )

@@ -40,7 +40,8 @@ Read = Callable[[str], list[tuple[Any, ...]]]
 _OF_TEXT = """lower upper lcase ucase trim ltrim rtrim length strlen bit_length reverse strip_accents contains
     prefix suffix starts_with ends_with strpos instr concat concat_ws || ~~ !~~ ~~* !~~* ascii unicode
     levenshtein damerau_levenshtein jaro_similarity jaro_winkler_similarity string_split md5 sha256"""
-_OF_MOMENTS = "year month day quarter dayofweek isodow dayofyear hour minute second dayname monthname epoch"
+_OF_MOMENTS = """year month day quarter dayofweek isodow dayofyear hour minute second dayname monthname epoch
+    millisecond microsecond millennium era julian"""
 _OF_DAYS = "decade century"
 _OF_FLOATS = "+ - * even isnan isinf isfinite atan2"
 _OF_NUMBERS = "abs sign floor ceil trunc round"  # for integers these are arithmetic
@@ -52,7 +53,7 @@ TAKES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_OF_FLOATS.split(), FLOATS),
     **dict.fromkeys(_OF_NUMBERS.split(), (*FLOATS, "DECIMAL")),
     **dict.fromkeys(_OF_ANY.split(), SIMPLE),
-    "bit_count": tuple(INTEGER_BOUNDS),
+    **dict.fromkeys(("bit_count", "&", "|", "xor"), tuple(INTEGER_BOUNDS)),
 }
 # the same, where all arguments but the first are constants; a view with a malformed pattern is refused at
 # once
@@ -60,26 +61,28 @@ WITH_CONSTANTS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
         "regexp_matches regexp_full_match substring left right replace translate".split(), ("VARCHAR",)
     ),
-    "round": (*FLOATS, "DECIMAL"),
+    **dict.fromkeys(("round", "trunc"), (*FLOATS, "DECIMAL")),
     **dict.fromkeys(("//", "%"), tuple(INTEGER_BOUNDS)),
 }
 # Functions whose failures TRY turns into NULL. It does not catch all of them: an unknown time zone, unit or
 # escape character fails despite TRY.
 _TRIED = """+ - * / // % abs floor ceil trunc round sqrt ln log log2 log10 exp pow power gcd factorial
-    make_date last_day split_part array_extract asin acos sin cos tan atan sinh cosh tanh degrees radians week
-    yearweek isoyear""".split()
-_TRIED_OF_UNIT = ("date_trunc", "datetrunc", "date_diff", "datediff", "date_part", "datepart")
+    make_date make_timestamp last_day split_part array_extract asin acos sin cos tan atan sinh cosh tanh
+    degrees radians week yearweek isoyear""".split()
+_TRIED_OF_UNIT = "date_trunc datetrunc date_diff datediff date_sub datesub date_part datepart".split()
 _TRIED_WITH_CONSTANTS = ("regexp_extract", "regexp_replace", *WITH_CONSTANTS)
 _FORMATS = ("strftime", "strptime", "try_strptime")
 _ESCAPED = ("like_escape", "ilike_escape", "not_like_escape", "not_ilike_escape")
-_ARITHMETIC = ("+", "-", "*", "//", "%", "abs", "sign", "round")
+_ARITHMETIC = ("+", "-", "*", "//", "%", "abs", "sign", "round", "trunc")
 _CUT = ("substring", "left", "right")
 # Functions that cannot fail as we render them: on grid points, clamped moments, a unit's own list or a
-# subquery with one row; and asinh, whose argument's bounds the optimizer does not know there.
+# subquery with one row; asinh, whose argument's bounds the optimizer does not know there; and lpad and rpad,
+# which have something to fill with, up to a constant width.
 _OWN = (
     ">>",
     "<<",
     "epoch_us",
+    "list_aggr",  # the sum of whole numbers on a grid
     "list_sort",
     "list_slice",
     "list_transform",
@@ -88,6 +91,8 @@ _OWN = (
     "hash",
     "error",
     "asinh",
+    "lpad",
+    "rpad",
 )
 _UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade", "century")
 # safe for arguments of every type
@@ -130,6 +135,11 @@ _SUMMED = (
 )
 _SUMMED_DIGITS = 18  # of a DECIMAL
 _RANKS = ("WINDOW_ROW_NUMBER", "WINDOW_RANK", "WINDOW_RANK_DENSE")
+# Window functions that cannot fail as we render them: with constants as numbers of tiles and of rows.
+_OWN_WINDOWS = tuple(
+    f"WINDOW_{each}"
+    for each in "NTILE PERCENT_RANK CUME_DIST LAG LEAD FIRST_VALUE LAST_VALUE NTH_VALUE".split()
+)
 
 
 # The conditions on a moment before it is written as text: how the tests are joined, and each of them.
@@ -171,12 +181,12 @@ class PlanRules:
             case "BOUND_AGGREGATE":
                 fits = self.own and name in _SUMS and all(each in WHOLE for each in ids)
                 return fits or _is_safe_aggregate(name, types)
-            # a RANGE frame computes where it begins, which can fail; a ROWS frame only counts
+            # A RANGE frame computes its ends, which can fail. Ours are constants, and the types in which they
+            # are added to values hold the result.
             case "BOUND_WINDOW":
-                computed = "EXPR" in node["start"] + node["end"] and not (
-                    self.own and node["end"] == "EXPR_PRECEDING_ROWS"
-                )
-                return kind in _RANKS or (_is_safe_aggregate(name, types) and not computed)
+                computed = "EXPR" in node["start"] + node["end"] and not self.own
+                own = self.own and (kind in _OWN_WINDOWS or (name in _SUMS and all(e in WHOLE for e in ids)))
+                return kind in _RANKS or own or (_is_safe_aggregate(name, types) and not computed)
             case "BOUND_LAMBDA":
                 return self.own
             case "BOUND_FUNCTION" if kind == "OPERATOR_CAST":
@@ -215,6 +225,8 @@ class PlanRules:
         """Whether TRY turns every failure of it into NULL, provided its operands do not fail."""
         arguments = node.get("children", [])
         name = node.get("qname", {}).get("path", [""])[-1]
+        if name == "time_bucket":  # we write positive widths of one unit
+            return self.own and [type_id(type_of(each)) for each in arguments] == ["INTERVAL", "TIMESTAMP"]
         if not all(type_id(type_of(each)) in (*SIMPLE, "LIST") for each in arguments):
             return self.is_safe(node)
         if node["type"] == "OPERATOR_CAST":

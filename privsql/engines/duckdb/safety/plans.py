@@ -11,6 +11,7 @@ import json
 import re
 from typing import Any
 
+from privsql.engines.duckdb.catalogue.catalogue_statements import SYSTEM
 from privsql.engines.duckdb.safety.plan_nodes import described
 from privsql.engines.duckdb.safety.plan_rules import PlanRules, Read
 from privsql.render.duckdb import DUCKDB
@@ -30,7 +31,7 @@ def plan_of(read: Read, query: str) -> Any:
     """DuckDB's plan before optimisation, or None where DuckDB does not serialize it (files, frames, other
     databases).
     """
-    written = read(f"SELECT json_serialize_plan({DUCKDB.text(query)}, optimize := false)")[0][0]
+    written = read(f"SELECT {SYSTEM}.json_serialize_plan({DUCKDB.text(query)}, optimize := false)")[0][0]
     found = json.loads(_NAN.sub('"value":NaN', written))
     return None if found["error"] else found["plans"]
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
+from privsql.engines.duckdb.catalogue.catalogue_statements import SYSTEM
 from privsql.engines.duckdb.safety.plan_nodes import Node
 from privsql.engines.duckdb.safety.plan_rules import PlanRules, Read
 from privsql.engines.duckdb.safety.plans import may_fail, plan_of
@@ -51,16 +52,19 @@ class Views:
     read: Read
     _known: dict[str, str] = field(default_factory=dict)
 
-    def unsafe(self, view: str) -> Unsafe | None:
-        """The first unsafe computation in a view."""
-        what = self._what(view)
+    def unsafe(self, view: str, location: tuple[str, ...] = ()) -> Unsafe | None:
+        """The first unsafe computation in a view; `location`: where it is, if its name does not tell."""
+        what = self._what(view, location)
         if what == SKIPPED:
             return Unsafe(what, _WHY_SKIPPED, _HOW_READ)
         return Unsafe(what, _WHY_FAILING, _HOW_TRIED) if what else None
 
-    def _what(self, view: str) -> str:
+    def _what(self, view: str, location: tuple[str, ...]) -> str:
+        # names in its text are looked up where it is: only DuckDB's own plan tells what they mean
+        definitions = {} if location else self.definitions
+        looked = Views(definitions, self.read, {} if location else self._known)
         try:
-            return self._of_source(f"SELECT * FROM {DUCKDB.identifier(view)}", view)
+            return looked._of_source(f"SELECT * FROM {DUCKDB.table(view, location)}", view)
         # the plan has an unknown form
         except (SourceError, RecursionError, LookupError, TypeError, ValueError, AttributeError):
             return UNKNOWN
@@ -85,11 +89,12 @@ class Views:
         return UNKNOWN if plan is None else may_fail(plan, PlanRules(self.read))
 
     def _tree(self, query: str) -> Any:
-        found = json.loads(self.read(f"SELECT json_serialize_sql({DUCKDB.text(query)})")[0][0])
+        found = json.loads(self.read(f"SELECT {SYSTEM}.json_serialize_sql({DUCKDB.text(query)})")[0][0])
         return None if found["error"] else found
 
     def _text(self, tree: Node) -> str:
-        return str(self.read(f"SELECT json_deserialize_sql({DUCKDB.text(json.dumps(tree))}::JSON)")[0][0])
+        written = DUCKDB.text(json.dumps(tree))
+        return str(self.read(f"SELECT {SYSTEM}.json_deserialize_sql({written}::JSON)")[0][0])
 
     # -- plans that DuckDB cannot serialize: sources become empty queries with the same columns
     # -----------------
@@ -131,8 +136,8 @@ class Views:
         computes = any(
             isinstance(each, dict) and each.get("class") == "SUBQUERY" for _, _, each in _nodes(node)
         )
-        same = f"lower(function_name) = {DUCKDB.text(name.lower())}"
-        macros = f"duckdb_functions() WHERE function_type = 'table_macro' AND {same}"
+        same = f"{SYSTEM}.lower(function_name) = {DUCKDB.text(name.lower())}"
+        macros = f"{SYSTEM}.duckdb_functions() WHERE function_type = 'table_macro' AND {same}"
         return (
             _READERS.fullmatch(name) is not None and not computes and not self.read(f"SELECT 1 FROM {macros}")
         )

@@ -6,19 +6,22 @@ function of their own here.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlglot import exp
 
 from privsql.algebra import build, literals
+from privsql.algebra.buckets import falls_together
 from privsql.algebra.expressions import Call, Expression, Literal
 from privsql.algebra.functions import ALIASES, BELIEFS, FUNCTIONS, OPPOSITE, PARTS, UNITS, Operator
+from privsql.algebra.patterns import check_step
 from privsql.errors import Refused, SqlError, did_you_mean
 from privsql.sql.bind.scalar.casts import Bind, interval, word
 from privsql.sql.parse.permitted import FUNCTION_OF
 from privsql.sql.parse.refusals import WAYS_OUT, refusal
-from privsql.types import BOOLEAN, DATE, MOMENTS, TEXT, TIMESTAMP, Kind
+from privsql.types import BIGINT, BOOLEAN, DATE, MOMENTS, TEXT, TIMESTAMP, Kind
 
 _UNIT_NAMES = {"mm": "month", "mon": "month", "yyyy": "year", "yy": "year", "dd": "day", "q": "quarter"}
 
@@ -70,6 +73,8 @@ def _special(bind: Bind, name: str, args: Sequence[exp.Expr]) -> Expression | No
             return _part(bind, word(part), value)
         case "date_trunc", (unit, moment):
             return build.call("date_trunc", [_unit(unit), bind(moment)])
+        case "date_sub", (unit, start, end):
+            return build.call("date_sub", [_unit(unit), bind(start), bind(end)])
         case (("isnull" | "notnull"), (value,)):
             test = Call("is_null", (bind(value),), BOOLEAN)
             return test if name == "isnull" else Call("not", (test,), BOOLEAN)
@@ -118,6 +123,20 @@ def _concat(bind: Bind, node: exp.Concat | exp.ConcatWs) -> Expression:
     return joined if node.args.get("coalesce") else build.null_if_any(values, joined)
 
 
+def _padded(bind: Bind, node: exp.Pad) -> Expression:
+    fill = node.args.get("fill_pattern")
+    filled = Literal(" ", TEXT) if fill is None else bind(fill)
+    name = "lpad" if node.args.get("is_left") else "rpad"
+    return build.call(name, [bind(node.this), bind(node.expression), filled])
+
+
+def _sha2(bind: Bind, node: exp.SHA2) -> Expression:
+    length = node.args.get("length")
+    if length is not None and length.name != "256":
+        raise Refused("refused-function", "SHA2 is supported with 256 bits only.", "Write sha256(x).")
+    return build.call("sha256", [bind(node.this)])
+
+
 def _replaced(bind: Bind, node: exp.RegexpReplace) -> Expression:
     name, places = FUNCTION_OF[exp.RegexpReplace]
     args = _present(bind, node, places)
@@ -130,14 +149,17 @@ def _replaced(bind: Bind, node: exp.RegexpReplace) -> Expression:
 def _log(bind: Bind, node: exp.Log) -> Expression:
     if node.expression is None:
         return build.call("log10", [bind(node.this)])
-    base = bind(node.this)
+    base, value = bind(node.this), bind(node.expression)
     if isinstance(base, Literal) and base.value in (2, 10):
-        return build.call(f"log{int(base.value)}", [bind(node.expression)])
-    raise Refused(
-        "refused-function",
-        "Logarithms are supported to the bases e, 2 and 10 only.",
-        "Write ln(x), log2(x) or log10(x).",
-    )
+        return build.call(f"log{int(base.value)}", [value])
+    return build.arithmetic("/", build.call("ln", [value]), build.call("ln", [base]))
+
+
+def _cut(bind: Bind, node: exp.Trunc) -> Expression:
+    """TRUNC(x), TRUNC(x, 2)."""
+    if node.args.get("decimals") is None:
+        return build.call("trunc", [bind(node.this)])
+    return build.call("truncate", _present(bind, node, ("this", "decimals")))
 
 
 # -- dates ---------------------------------------------------------------------------------------------------
@@ -195,6 +217,52 @@ def _shifted(bind: Bind, node: exp.DateAdd | exp.DateSub) -> Expression:
     return build.arithmetic(operator, bind(node.this), interval(bind, amount))
 
 
+def _whole_difference(bind: Bind, node: exp.TimestampDiff) -> Expression:
+    return build.call("date_sub", [_unit(node.args.get("unit")), bind(node.expression), bind(node.this)])
+
+
+def _from_epoch(bind: Bind, node: exp.UnixToTime) -> Expression:
+    """The moment so many seconds after 1970 began, or milliseconds: scale 3."""
+    scale, value = node.args.get("scale"), bind(node.this)
+    units = 10 ** int(scale.name) if isinstance(scale, exp.Literal) and scale.name in ("3", "6", "9") else 1
+    if value.type.kind in MOMENTS:  # DuckDB's epoch_ms goes both ways
+        seconds = build.call("epoch", [value])
+        return build.convert(
+            build.call("floor", [build.arithmetic("*", seconds, literals.whole(units))]),
+            BIGINT,
+            explicit=True,
+        )
+    return build.call(
+        "from_epoch", [value if units == 1 else build.arithmetic("/", value, literals.whole(units))]
+    )
+
+
+def _bucket(bind: Bind, node: exp.DateBin) -> Expression:
+    width, origin = node.this, node.args.get("unit")
+    if isinstance(width, exp.Literal):  # '15 minutes', as PostgreSQL writes it
+        width = exp.Interval(this=width)
+    step = str(interval(bind, width).value) if isinstance(width, exp.Interval) else ""
+    check_step(step)
+    if origin is not None and not falls_together(step, _constant_moment(bind, origin)):
+        raise Refused(
+            "refused-function",
+            "Buckets of time begin where DuckDB's do: one of them at midnight of 3 January 2000, a Monday, "
+            "or of 1 January 2000 for months and years.",
+            "Leave the origin out, or give one that is a multiple of the width from there.",
+        )
+    return build.call("time_bucket", [Literal(step, TEXT), bind(node.expression)])
+
+
+def _constant_moment(bind: Bind, node: exp.Expr) -> dt.datetime:
+    found = bind(node)
+    moment = literals.convert(found, TIMESTAMP) if isinstance(found, Literal) else None
+    if moment is not None and isinstance(moment.value, dt.datetime):
+        return moment.value
+    raise build.type_error(
+        "the origin of buckets is a constant", suggestion="write TIMESTAMP '2000-01-03', or leave it out"
+    )
+
+
 CALLS: Mapping[type[exp.Expr], Callable[[Bind, Any], Expression]] = {
     exp.Anonymous: _named,
     exp.Neg: lambda bind, node: build.negate(bind(node.this)),
@@ -210,6 +278,12 @@ CALLS: Mapping[type[exp.Expr], Callable[[Bind, Any], Expression]] = {
     exp.ConcatWs: _concat,
     exp.RegexpReplace: _replaced,
     exp.Log: _log,
+    exp.Trunc: _cut,
+    exp.Pad: _padded,
+    exp.SHA2: _sha2,
+    exp.TimestampDiff: _whole_difference,
+    exp.UnixToTime: _from_epoch,
+    exp.DateBin: _bucket,
     exp.TimestampTrunc: _truncated,
     exp.DateTrunc: _truncated,
     exp.Extract: lambda bind, node: _part(bind, word(node.this), node.expression),
