@@ -142,6 +142,10 @@ COMMANDS: dict[str, list[str]] = {
     "above": _pytest("sql/test_above.py", "sql/test_above_functions.py"),
     "above, written": _pytest("render/test_write_above.py"),
     "sandbox": _pytest("engines/test_sandbox.py"),
+    "stages": _pytest("composed/test_stages.py"),
+    "composed": _pytest("composed/test_composed.py"),
+    "composed queries": _pytest("composed/test_queries.py"),
+    "correlated": _pytest("cases/test_cases.py", only="correlated"),
     "reopening": _pytest("engines/test_reopening.py"),
     "interrupts": _pytest("engines/test_interrupts.py"),
     "padding": _pytest(
@@ -201,6 +205,7 @@ _OWNERS, _ROWS_SQL, _PER_UNIT, _JOINS, _CATALOGUE = (
     "sql/bind/catalogue.py",
 )
 _FUNCTIONS = "algebra/functions.py"
+_COMPOSING, _DECORRELATE = "requests/composing.py", "sql/subqueries/decorrelate.py"
 _NORMAL, _COMPARISONS, _ARITHMETIC = (
     f"equivalence/{name}.py" for name in ("normal_form", "comparisons", "arithmetic")
 )
@@ -824,6 +829,25 @@ MUTANTS = [
     Mutant("a warning after the charge", "session.py", "            pipeline.give_notice(priced.plan)\n            answer = pipeline.answer(priced)", "            answer = pipeline.answer(priced)\n            pipeline.give_notice(priced.plan)", ("limits",)),
     Mutant("fewer rows at an end than may matter", "planning/rewrites/value_bins.py", "limit=ends[end]", "limit=ends[end] // 2", ('order',)),
     Mutant("padded columns tell the unit in GROUP BY", _OWNERS, "for column in columns for tag in self.tags.get(column, ())}", "for column in columns for tag in self.in_equality(column)}", ("joins",)),
+    # -- several releases, and subqueries inside expressions
+    Mutant("composed: a second stage at any price", _COMPOSING, "return len(events) == len(paid) and all(map(covers, paid, events))", "return True", ("stages",)),
+    Mutant("composed: a charge that depends on the example", "privacy/events.py", "return Pure(event.epsilon) if isinstance(event, Laplace) else event", "return event", ("stages",)),
+    Mutant("composed: many cheap choices pay for a dear one", "privacy/events.py", "case Pure(parts=1), Pure()", "case Pure(), Pure()", ("stages",)),
+    Mutant("composed: a second stage of another mechanism", _COMPOSING, "and priced.stage.mechanism is None:", "and False:", ("stages",)),
+    Mutant("composed: the second stage runs with the examples", _COMPOSING, "    if _is_covered(found.plan, priced.plan):\n        return found", "    if _is_covered(found.plan, priced.plan):\n        return priced", ("stages",)),
+    Mutant("composed: a stored answer of the example is taken", "requests/batches.py", "spent = place in later or priced[place].stage.fresh", "spent = priced[place].stage.fresh", ("stages",)),
+    Mutant("composed: epsilon for every release", _COMPOSING, "batch = plan_batch(listed, stage.price(), pipeline, alone, later)", "batch = plan_batch(listed, stage.price() * len(listed), pipeline, alone, later)", ("composed",)),
+    Mutant("composed: delta for every release", _COMPOSING, "float(delta_of(stage.delta) / private)", "float(delta_of(stage.delta))", ("stages",)),
+    Mutant("composed: a release that is not charged", "requests/pipeline.py", "for place, each in enumerate(listed)\n        ]", "for place, each in enumerate(listed[1:])\n        ]", ("composed",)),
+    Mutant("composed: private tables are public parts", "sql/split/split.py", "return RowKind.PUBLIC if found is None or is_public(found.relation) else RowKind.PRIVATE", "return RowKind.PUBLIC", ("composed",)),
+    Mutant("composed: a constant taken for a noisy value", "sql/split/same_parts.py", "for number in range(2):", "for number in range(0):", ("stages",)),
+    Mutant("composed: ranges are looked for by nobody", _COMPOSING, "if part.noisy and not part.needs and unknown_ranges(", "if not part.noisy and unknown_ranges(", ("stages",)),
+    Mutant("correlated: a COUNT of nothing is NULL", _DECORRELATE, "if isinstance(_function(each), _COUNTS)\n            else column", "if False\n            else column", ("composed queries",)),
+    Mutant("correlated: NOT IN beside a NULL is true", _DECORRELATE, "exp.If(this=unknown, true=exp.Null()),", "exp.If(this=unknown, true=exp.Boolean(this=False)),", ("composed queries",)),
+    Mutant("correlated: a lookup by what is not unique", _DECORRELATE, "return is_unique(relation, keys)", "return bool(keys)", ("correlated",)),
+    Mutant("correlated: rows of others within one row", _DECORRELATE, "if is_released(self.tables.relation(query)):\n            raise _of_many(tied)\n        return True", "return True", ("correlated",)),
+    Mutant("correlated: NOT IN of what is not the unit", _JOINS, "return any(one.is_unit([a]) and two.is_unit([b])", "return any(one.tells([a]) and two.tells([b])", ("correlated",)),
+    Mutant("correlated: one group a row for part of its keys", _OWNERS, "isinstance(relation, Group) and bool(relation.keys) and {key.name for key in relation.keys} <= wanted", "isinstance(relation, Group) and bool(wanted)", ("correlated",)),
     # -- drafts of policies
     Mutant("a range guessed for every number", "drafting/columns.py", '_range(domain, "LOWEST", "HIGHEST", _FILL_IN)', '_range(domain, "0", "1000", _FILL_IN)', ("drafting",)),
     Mutant("noise taken for a range", "drafting/ranges.py", "if max(noisy_counts, default=0) <= threshold:", "if not noisy_counts:", ("drafting",)),

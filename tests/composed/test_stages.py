@@ -12,6 +12,7 @@ import pytest
 
 import privsql
 from privsql.privacy.events import Choice, Gaussian, Keys, Laplace, Pure, at_most, covers
+from privsql.requests import composing
 from privsql.requests.stage import Stage
 
 POLICY = {
@@ -270,3 +271,31 @@ def test_an_empty_first_stage_is_a_second_stage_without_rows(session):
         "(SELECT state FROM people GROUP BY state HAVING COUNT(*) > 1000000)"
     )
     assert abs(session.query(sql, epsilon=100.0).fetchall()[0][0]) < 5
+
+
+# -- the whole price -----------------------------------------------------------------------------------------
+def test_a_plan_at_a_higher_price_is_not_covered(session):
+    cheap, dear = (session.explain("SELECT COUNT(*) AS n FROM people", epsilon=each) for each in (0.5, 1.0))
+    assert composing._is_covered(cheap, dear)
+    assert not composing._is_covered(dear, cheap)
+
+
+def test_delta_is_shared_by_all_releases(frames):
+    session = privsql.connect(frames, policy={"tables": {"people": {"unit": "id", "unique": ["id"]}}})
+    counted = "(SELECT {0}, COUNT(*) AS n FROM people WHERE id {1} 1000 GROUP BY {0})"
+    sql = (
+        f"SELECT * FROM {counted.format('state', '>')} a JOIN {counted.format('state', '<')} b USING (state)"
+    )
+    session.query(sql, epsilon=1.0, delta=1e-6)
+    assert len(session.history()) == 2
+    assert session.budget.spent.delta == pytest.approx(1e-6, rel=1e-3)
+
+
+def test_an_answer_stored_for_the_example_is_not_that_of_the_second_stage(session):
+    """The example of a number is 1."""
+    sql = "SELECT COUNT(*) AS n FROM people WHERE age > {}"
+    session.query(sql.format("CAST(1 AS DOUBLE)"), epsilon=0.5)
+    before = session.budget.spent.epsilon
+    answer = session.query(sql.format(MEAN), epsilon=1.0)
+    assert answer.fetchall()[0][0] < 2000
+    assert session.budget.spent.epsilon - before == pytest.approx(1.0)

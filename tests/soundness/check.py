@@ -20,6 +20,7 @@ import privsql
 from privsql.audit.falsify import both_ways, movements, price_errors, run_exactly
 from tests.soundness import unit_worlds, worlds
 from tests.soundness.composed import ComposedGenerator, plans_of
+from tests.soundness.correlated import CorrelatedGenerator
 from tests.soundness.join_queries import JoinGenerator
 from tests.soundness.queries import Generator
 from tests.soundness.unit_queries import UnitGenerator, WindowedUnits
@@ -42,6 +43,7 @@ class Kind:
 KINDS = {
     "rows": Kind(worlds.make_world, worlds.load, Generator, 4, 10),
     "composed": Kind(worlds.make_world, worlds.load, ComposedGenerator, 4, 10),
+    "correlated": Kind(unit_worlds.make_world, unit_worlds.load, CorrelatedGenerator, 6, 20, again=True),
     "units": Kind(unit_worlds.make_world, unit_worlds.load, UnitGenerator, 6, 20, again=True),
     "windows": Kind(unit_worlds.make_world, unit_worlds.load, WindowedUnits, 6, 20, again=True),
     "joins": Kind(unit_worlds.make_world, unit_worlds.load, JoinGenerator, 6, 20, again=True),
