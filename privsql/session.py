@@ -35,6 +35,7 @@ from privsql.requests.pipeline import Pipeline
 from privsql.requests.preparing import prepare_copy
 from privsql.requests.range_search import find_ranges
 from privsql.requests.stage import Stage, check_flag
+from privsql.requests.statements import as_select
 from privsql.results.advice import Advice
 from privsql.results.composed_answer import AnyAnswer
 from privsql.results.notices import BoundingNotice
@@ -83,6 +84,7 @@ class Session:
         """
         pipeline = self._pipeline
         with pipeline.snapshot():
+            request = as_select(request, pipeline)
             try:
                 # limits first: a search for ranges bounds units, too, and needs to know how
                 stage, limits = find_limits(Stage.of(request), pipeline)
@@ -112,6 +114,7 @@ class Session:
             >>> session.plan(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5)).epsilon
             0.5
         """
+        request = as_select(request, self._pipeline)
         try:
             return explain(Stage.of(request), self._pipeline)
         except SqlError as refusal:
