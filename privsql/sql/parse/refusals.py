@@ -20,8 +20,8 @@ WAYS_OUT = {
         "Aggregate with GROUP BY instead.",
     ),
     "TableSample": (
-        "Sampling is not supported: how much one person's rows weigh would depend on the sample.",
-        "Query all rows; the noise already protects them.",
+        "Sampling is not supported: a random sample protects nobody by itself, and who is in it is private.",
+        "Query all rows. If the answer may be noisier, choose a lower epsilon: that protects more.",
     ),
     "CurrentDate": (
         "The current date and time are not supported: the same text would be another query each time.",
