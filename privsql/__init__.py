@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from privsql.connecting import connect
     from privsql.mechanisms import rows_needed
     from privsql.planning.composed_plan import AnyPlan as Plan
+    from privsql.planning.marginals.range_workload import prefixes, ranges
     from privsql.planning.marginals.workload import marginals
     from privsql.release.query_release import QueryRelease
-    from privsql.release.synthetic import Synthetic
+    from privsql.release.rows.synthetic import Synthetic
     from privsql.results.composed_answer import AnyAnswer as Answer
     from privsql.session import Session
 
@@ -60,6 +61,8 @@ __all__ = [
     "dbapi",
     "marginals",
     "mechanisms",
+    "prefixes",
+    "ranges",
     "rows_needed",
     "sqlalchemy",
     "teaching",
@@ -74,8 +77,10 @@ _LATER = {
     "connect": ("privsql.connecting", "connect"),
     "rows_needed": ("privsql.mechanisms", "rows_needed"),
     "marginals": ("privsql.planning.marginals.workload", "marginals"),
+    "prefixes": ("privsql.planning.marginals.range_workload", "prefixes"),
+    "ranges": ("privsql.planning.marginals.range_workload", "ranges"),
     "QueryRelease": ("privsql.release.query_release", "QueryRelease"),
-    "Synthetic": ("privsql.release.synthetic", "Synthetic"),
+    "Synthetic": ("privsql.release.rows.synthetic", "Synthetic"),
 }
 
 

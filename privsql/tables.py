@@ -42,6 +42,13 @@ class NoisyTable:
     keys: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ShrunkTable(NoisyTable):
+    """What a release shows. `unbiased`: the same cells before they were improved, whose errors are known."""
+
+    unbiased: NoisyTable
+
+
 @dataclass(frozen=True)
 class NullLast(Sequence[Any]):
     """A sequence of values followed by NULL, without copying the values: key sets may be large."""

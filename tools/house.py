@@ -24,8 +24,8 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "privsql"
 LONGEST_LINE, LONGEST_FUNCTION, MOST_BRANCHES, LONGEST_FILE, MOST_FILES = 110, 60, 15, 400, 15
 REPEATED = 6  # lines in a row that stand in two places
-# a file of ours in SQLite, which no engine reads
-OWN_DATABASES = ("privsql/answers/answer_file.py",)
+# files of ours in SQLite, which no engine reads
+OWN_DATABASES = ("privsql/answers/answer_file.py", "privsql/answers/release_file.py")
 _SQL = re.compile(r"\b(SELECT|FROM|WHERE|GROUP BY|ORDER BY|CAST\(|CASE WHEN|PARTITION BY|FILTER \(|OVER \()")
 _ALIAS = re.compile(r" AS \w+$")
 _CLAUSE = re.compile(r"(FROM|WHERE|GROUP BY|ORDER BY|PARTITION BY)\b")

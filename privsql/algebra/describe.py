@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from privsql.algebra.expressions import Call, Column, Expression, Literal
 from privsql.algebra.functions import BELIEFS
+from privsql.algebra.windows import FrameEnd, Window
 from privsql.types import Kind
 
 
@@ -69,3 +70,29 @@ def _constant(literal: Literal) -> str:
         if literal.type.kind is Kind.INTERVAL
         else "'" + str(value).replace("'", "''") + "'"
     )
+
+
+def describe_window(window: Window) -> str:
+    """A window function, its partition besides the unit, its order and its frame."""
+    args = [describe(window.argument)] if window.argument is not None else []
+    if window.number is not None:
+        args.append(str(window.number))
+    if window.default is not None:
+        args.append(describe(window.default))
+    if window.function == "count" and window.argument is None:
+        args = ["*"]
+    by = ", ".join(["the unit", *map(describe, window.by)])
+    terms = ((describe(each.expression), " DESC" if each.descending else "") for each in window.order)
+    order = ", ".join(f"{term}{direction}" for term, direction in terms)
+    parts = [f"PARTITION BY {by}", *([f"ORDER BY {order}"] if order else [])]
+    if window.frame is not None:
+        start, end = (_frame_end(each) for each in (window.frame.start, window.frame.end))
+        parts.append(f"{window.frame.kind} BETWEEN {start} AND {end}")
+    return f"{window.function.upper()}({', '.join(args)}) OVER ({' '.join(parts)})"
+
+
+def _frame_end(end: FrameEnd) -> str:
+    if end.distance == 0:
+        return "CURRENT ROW"
+    far = "UNBOUNDED" if end.distance is None else str(end.distance)
+    return f"{far} {'PRECEDING' if end.before else 'FOLLOWING'}"

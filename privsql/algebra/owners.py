@@ -34,6 +34,7 @@ from privsql.algebra.relations import (
     Unnest,
     Unpivot,
     Values,
+    WindowsWithinUnit,
     below,
 )
 from privsql.algebra.units import Unit, UnitKind
@@ -159,7 +160,7 @@ def owner(relation: Relation) -> Owner:
             if by_unit_alone(relation, inner):
                 fixed = {each.name for each in relation.fields}
             return inner.renamed(kept, fixed)
-        case Unnest() | Filter() | Semi() | AtMost() | Sort() | Limit() | Distinct():
+        case Unnest() | Filter() | Semi() | AtMost() | WindowsWithinUnit() | Sort() | Limit() | Distinct():
             return owner(relation.input)
         case Release() | Choose():
             return Owner(Whose.NOBODY, {})  # noisy: nobody's any more
@@ -246,7 +247,7 @@ def _join(join: Join) -> Owner:
 def _joined_tags(join: Join, left: Owner, right: Owner) -> tuple[Tags, Tags]:
     """The tags of both sides, and those that hold where a column is not NULL."""
     padded = {**left.padded, **right.padded}
-    if join.kind == "left":
+    if join.kind != "inner":
         return left.tags, {**padded, **{name: right.in_equality(name) for name in right.tags}}
     tags = {**left.tags, **right.tags}
     for pair in equated(join.on, join.left, join.right):
@@ -386,5 +387,23 @@ def is_bounded(relation: Relation) -> bool:
             return by_unit_alone(relation, owner(relation.input)) or is_bounded(relation.input)
         case Semi():
             return is_bounded(relation.input)
+        case Join(kind="left", same_unit=True) if meets_one_group(relation):
+            return is_bounded(relation.left)
         case _:
             return all(is_bounded(each) for each in below(relation))
+
+
+def meets_one_group(join: Join) -> bool:
+    """Whether a row of the left meets at most one row of the right, since that is grouped by columns that the
+    join equates. It follows from the query alone, not from what an owner declares.
+    """
+    wanted = {name for _, name in equated(join.on, join.left, join.right)}
+    relation = join.right
+    while isinstance(relation, (Project, Filter)):
+        if isinstance(relation, Project):
+            columns = dict(relation.columns)
+            wanted = {each.name for name in wanted if isinstance(each := columns[name], Column)}
+        relation = relation.input
+    return (
+        isinstance(relation, Group) and bool(relation.keys) and {key.name for key in relation.keys} <= wanted
+    )

@@ -2,10 +2,10 @@
 
 Scan, Values            where rows come from
 Filter, Project         row by row, on both sides of a release
-UnionAll, Unpivot       one row may become several
-Unnest                  one row may become as many as its list has declared values
+UnionAll, Unpivot, Unnest   one row may become several
 Join, Semi              rows beside rows: of public tables, or of the same unit
 AtMost                  so many rows a value, so that a join with other people's rows has a bound
+WindowsWithinUnit       each row with values computed from the rows of its unit
 Group                   exact aggregates: of public rows, or of one unit's own rows
 Release                 keys and aggregates: the one place where many people's rows become a number
 Choose                  instead of a Release: only the winning key is let out
@@ -21,6 +21,7 @@ from typing import Any
 from privsql.algebra.declared import Claim, ListColumn
 from privsql.algebra.expressions import Aggregate, Column, Expression
 from privsql.algebra.units import Unit
+from privsql.algebra.windows import Order, Window
 from privsql.errors import Place
 from privsql.types import TEXT, Type, integer
 
@@ -143,7 +144,7 @@ class Unpivot:
 
 @dataclass(frozen=True)
 class Unnest:
-    """Each row becomes one row per element of a list of its table, which is in `element`.
+    """Each row becomes one row per `element` of a list of its table.
 
     Of people's rows: per different element, of those that were declared; NULL is none of them.
     """
@@ -177,15 +178,15 @@ class Unnest:
 
 @dataclass(frozen=True)
 class Join:
-    """Pairs of rows that meet a condition; `kind` left keeps rows of the left that meet none, padded with
-    NULL.
+    """Pairs of rows that meet a condition; `kind` left pads rows of the left that meet none with NULL;
+    `full`, of public rows on the left and private ones on the right, those of both.
 
     The sides have different names. `same_unit`: both are people's, and only rows of the same unit are paired.
     """
 
     left: Relation
     right: Relation
-    kind: str  # inner, left
+    kind: str  # inner, left, full
     on: Expression
     same_unit: bool = False
     place: Place | None = field(default=None, compare=False)
@@ -214,6 +215,18 @@ class AtMost(_SameFields):
     input: Relation
     column: str
     most: int
+
+
+@dataclass(frozen=True)
+class WindowsWithinUnit:
+    """Each row, with columns that are computed from all rows of its unit."""
+
+    input: Relation
+    windows: tuple[tuple[str, Window], ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return (*self.input.fields, *(Field(name, window.type) for name, window in self.windows))
 
 
 @dataclass(frozen=True)
@@ -250,8 +263,7 @@ class Key:
 class Release:
     """Keys and aggregates over rows: what the noise goes on.
 
-    `sets`: grouped by each of these sets of keys, given as their places; a further field says which set a row
-    is of.
+    `sets`: grouped by each of these sets of keys, by their places; a further field says which a row is of.
     """
 
     input: Relation
@@ -283,15 +295,6 @@ class Choose:
     @property
     def fields(self) -> tuple[Field, ...]:
         return tuple(Field(key.name, key.expression.type) for key in self.keys)
-
-
-@dataclass(frozen=True)
-class Order:
-    """One ORDER BY term."""
-
-    expression: Expression
-    descending: bool
-    nulls_first: bool
 
 
 @dataclass(frozen=True)
@@ -329,6 +332,7 @@ Relation = (
     | Join
     | Semi
     | AtMost
+    | WindowsWithinUnit
     | Group
     | Release
     | Choose
@@ -340,7 +344,7 @@ Relation = (
 
 @dataclass(frozen=True)
 class BoundQuery:
-    """What was read: the whole relation, the names its columns go out under, and the release inside it.
+    """The whole relation, the names its columns go out under, and the release inside it.
 
     No release: the query is about public tables alone.
     """
@@ -357,10 +361,7 @@ def _inputs(relation: Relation) -> tuple[str, ...]:
             return ()
         case Join():
             return ("left", "right")
-        case Semi():
-            return ("input", "other")
-        case _:
-            return ("input",)
+    return ("input", "other") if isinstance(relation, Semi) else ("input",)
 
 
 def below(relation: Relation) -> tuple[Relation, ...]:

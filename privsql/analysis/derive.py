@@ -23,8 +23,10 @@ from privsql.algebra.relations import (
     Unnest,
     Unpivot,
     Values,
+    WindowsWithinUnit,
     is_public,
 )
+from privsql.algebra.windows import Window
 from privsql.analysis.domain import MAX_KEYS, Domain, exact, of_values, tighten, union
 from privsql.analysis.facts import Facts, domain_of, refine
 from privsql.analysis.public_rows import Look
@@ -62,6 +64,8 @@ def derive(relation: Relation, wanted: frozenset[str], look: Look) -> Facts:
             return refine({**below, relation.element.column: Domain(relation.element.type)}, relation.kept)
         case Join():
             return _joined(relation, wanted, look)
+        case WindowsWithinUnit():
+            return _windowed(relation, wanted, look)
         case Group():
             return _grouped(relation, wanted, look)
         case _:
@@ -119,11 +123,10 @@ def _joined(join: Join, wanted: frozenset[str], look: Look) -> Facts:
     partners = frozenset(name for pair in pairs for name in pair if wanted & set(pair))
     facts = dict(derive(join.left, wanted | partners, look))
     right = derive(join.right, wanted | partners, look)
-    if join.kind == "left":  # NULL where nothing matches
-        return {
-            **facts,
-            **{each: replace(domain, nullable=True, null_is_key=True) for each, domain in right.items()},
-        }
+    if join.kind != "inner":  # NULL where nothing matches
+        padded = {**(facts if join.kind == "full" else {}), **right}
+        known = {each: replace(found, nullable=True, null_is_key=True) for each, found in padded.items()}
+        return {**facts, **known}
     facts.update(right)
     types = {each.name: each.column for each in join.fields}
     for pair in pairs:
@@ -182,6 +185,51 @@ def _grouped(group: Group, wanted: frozenset[str], look: Look) -> Facts:
                 found = Domain(each.type)
         facts[Column(name, each.type)] = found
     return facts
+
+
+def _windowed(rows: WindowsWithinUnit, wanted: frozenset[str], look: Look) -> Facts:
+    """What holds of the rows below still holds; beside them, the domains of what windows compute."""
+    windows = [(name, each) for name, each in rows.windows if name in wanted]
+    read = [each.argument for _, each in windows if each.argument is not None]
+    below = derive(rows.input, wanted | names_in(read), look)
+    most = limits_of(rows.input).max_rows
+    own: Facts = {Column(name, each.type): _of_window(each, below, most) for name, each in windows}
+    return {**below, **own}
+
+
+def _of_window(window: Window, below: Facts, most: int) -> Domain:
+    """What a window can be. It has no value where its frame has none, as it may at either end of a unit."""
+    type_, argument = window.type, window.argument
+    of = Domain(type_) if argument is None else domain_of(argument, below)
+    absent = of.nullable or window.frame is not None or window.condition is not None
+    known = of.bounded and not of.empty
+    match window.function:
+        case "row_number" | "rank" | "dense_rank":
+            return Domain(type_, False, False, Fraction(1), None)
+        case "ntile":
+            return Domain(type_, False, False, Fraction(1), Fraction(window.number or 1))
+        case "percent_rank" | "cume_dist":
+            return Domain(type_, False, False, Fraction(0), Fraction(1))
+        case "count" | "count_distinct":
+            return Domain(type_, False, False, Fraction(0), Fraction(most))
+        case "sum" if known:
+            return Domain(type_, absent, absent, min(of.low, most * of.low), max(of.high, most * of.high))
+        case "avg" if known:
+            return Domain(type_, absent, absent, of.low, of.high)
+        case "min" | "max" | "bool_or" | "bool_and" | "first_value" | "last_value":
+            return replace(of, nullable=absent, null_is_key=absent and (of.null_is_key or not of.nullable))
+        case "nth_value" | "lag" | "lead":
+            return _shifted(window, of)
+        case _:
+            return Domain(type_)
+
+
+def _shifted(window: Window, of: Domain) -> Domain:
+    """The value of another row, or the default where there is none."""
+    if window.default is None:
+        return replace(of, nullable=True, null_is_key=True)
+    found = union(window.type, [of, domain_of(window.default, {})])
+    return replace(found, nullable=True) if window.skips_null else found
 
 
 def _claimed(type_: Type, claim: Claim) -> Domain:

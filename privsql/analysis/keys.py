@@ -9,10 +9,9 @@ from typing import Any, Protocol
 
 from privsql.algebra import build
 from privsql.algebra.expressions import Column, Expression, columns_of
-from privsql.algebra.relations import Distinct, Filter, Join, Key, Project, Relation, Semi, is_public
+from privsql.algebra.relations import Key
 from privsql.analysis.domain import MAX_KEYS, Domain, of_values
 from privsql.analysis.facts import Facts, domain_of
-from privsql.analysis.public_rows import Look
 from privsql.errors import Place, Refused
 from privsql.tables import NullLast
 from privsql.types import MOMENTS, Kind
@@ -131,7 +130,7 @@ def _listed(
     leaves = list(dict.fromkeys(leaf for key in together for leaf in columns_of(key.expression)))
     if len(together) == 1 and (isinstance(together[0].expression, Column) or not leaves):
         return of_domain(together[0], domains[together[0].name])
-    sets = [_options(domain_of(leaf, facts)) for leaf in leaves]
+    sets = [options_of(domain_of(leaf, facts)) for leaf in leaves]
     size = 1
     for options in sets:
         size = size * len(options) if options is not None and size <= MAX_KEYS else MAX_KEYS + 1
@@ -143,7 +142,7 @@ def _listed(
     return alone[0] if len(alone) == 1 else _product(alone)
 
 
-def _options(domain: Domain) -> Sequence[Any] | None:
+def options_of(domain: Domain) -> Sequence[Any] | None:
     values = domain.finite()
     if values is None or len(values) > MAX_KEYS:
         return None
@@ -261,7 +260,7 @@ def _without_null(group: KeyGroup, names: Set[str]) -> KeyGroup:
 def evaluated_domain(expression: Expression, facts: Facts, evaluate: Evaluate) -> Domain | None:
     """The domain of an expression over columns with few values, found by computing it for all of them."""
     leaves = list(dict.fromkeys(columns_of(expression)))
-    sets = [_options(domain_of(leaf, facts)) for leaf in leaves]
+    sets = [options_of(domain_of(leaf, facts)) for leaf in leaves]
     size = math.prod(len(each) if each is not None else MAX_KEYS + 1 for each in sets)
     # an empty set makes the product 0, whatever the unknown one is
     if not leaves or size > MAX_KEYS or any(each is None for each in sets):
@@ -325,56 +324,3 @@ def too_many_keys(where: str, way_out: str, place: Place | None = None) -> Refus
         f"Narrow it with WHERE, or {way_out}.",
         place,
     )
-
-
-# -- keys of public relations ------------------------------------------------------------------
-MOST_COMBINATIONS = MAX_KEYS  # the most combinations of public keys that are listed
-
-
-def public_groups(relation: Relation, keys: Sequence[Key], facts: Facts, look: Look) -> list[KeyGroup]:
-    """If two or more keys are columns of one public relation, only the combinations that it contains can
-    occur.
-    """
-    found: dict[Relation, list[tuple[Key, str]]] = {}
-    for key in keys:
-        origin = _origin(relation, key.expression.name) if isinstance(key.expression, Column) else None
-        if origin is not None:
-            found.setdefault(origin[0], []).append((key, origin[1]))
-    groups = []
-    for public, together in found.items():
-        if len(together) < 2:
-            continue
-        rows = look.combinations(public, [column for _, column in together])
-        domains = [domain_of(key.expression, facts) for key, _ in together]
-        kept = [
-            row
-            for row in rows
-            if all(_is_inside(value, domain) for value, domain in zip(row, domains, strict=True))
-        ]
-        if len(kept) <= MOST_COMBINATIONS:
-            columns = tuple([row[place] for row in kept] for place in range(len(together)))
-            groups.append(KeyGroup(tuple(key.name for key, _ in together), columns))
-    return groups
-
-
-def _is_inside(value: Any, domain: Domain) -> bool:
-    if value is None:
-        return domain.nullable
-    return value == value and (domain.values is None or value in domain.values)
-
-
-def _origin(relation: Relation, name: str) -> tuple[Relation, str] | None:
-    """The public relation that a column is taken from, and the column's name there."""
-    if is_public(relation):
-        return relation, name
-    match relation:
-        case Filter() | Semi() | Distinct():
-            return _origin(relation.input, name)
-        case Project():
-            inner = dict(relation.columns)[name]
-            return _origin(relation.input, inner.name) if isinstance(inner, Column) else None
-        case Join():
-            side = relation.left if name in {each.name for each in relation.left.fields} else relation.right
-            return None if side is relation.right and relation.kind == "left" else _origin(side, name)
-        case _:
-            return None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from privsql.algebra.expressions import Call, Column, Expression, Literal, conjuncts
-from privsql.algebra.owners import by_unit_alone, equated, owner
+from privsql.algebra.numbering import most_numbered
+from privsql.algebra.outer_joins import pads_public_rows
+from privsql.algebra.owners import by_unit_alone, equated, meets_one_group, owner
 from privsql.algebra.relations import (
     AtMost,
     Filter,
@@ -20,6 +22,7 @@ from privsql.algebra.relations import (
     UnionAll,
     Unnest,
     Unpivot,
+    WindowsWithinUnit,
     below,
     is_public,
     walk,
@@ -114,9 +117,8 @@ def stability(relation: Relation, look: Look) -> Stability:
             return _scan(relation)
         case Filter():
             inner = stability(relation.input, look)
-            return _filtered(
-                relation, replace(inner, steady=False, why="a filter keeps or drops each row by itself")
-            )
+            inner = replace(inner, steady=False, why="a filter keeps or drops each row by itself")
+            return _numbered(relation, _filtered(relation, inner))
         case Semi():
             inner = stability(relation.input, look)
             by = "rows of the same unit" if relation.same_unit else "public rows"
@@ -138,6 +140,9 @@ def stability(relation: Relation, look: Look) -> Stability:
             return _unnest(relation, stability(relation.input, look))
         case Join():
             return _join(relation, look)
+        case WindowsWithinUnit():
+            inner = stability(relation.input, look)
+            return replace(inner, steady=False, why="each row sees the rows of its own unit")
         case Group():
             return _group(relation, stability(relation.input, look))
         case _:
@@ -189,6 +194,21 @@ def _filtered(relation: Filter, inner: Stability) -> Stability:
         return replace(inner, shares=shares) if listed else inner
     text = f"{inner.why}; by {', '.join(listed)} alone, no more of one person's can be kept"
     return replace(inner, rows=shares(()), why=text, shares=shares)
+
+
+def _numbered(relation: Filter, inner: Stability) -> Stability:
+    """If ROW_NUMBER() <= k, no unit has more than k rows; in each of its partitions, if it has several."""
+    most = most_numbered(relation, ())
+
+    def shares(columns: Sequence[str]) -> int:
+        own = most_numbered(relation, columns)
+        known = inner.shares(columns) if inner.rows is not None else most
+        return min(each for each in (own, known) if each is not None)
+
+    if most is None or (inner.rows is not None and inner.rows <= most):
+        return inner
+    text = f"ROW_NUMBER keeps at most {most:,} row{'' if most == 1 else 's'} of each unit"
+    return replace(inner, rows=most, why=text, shares=shares)
 
 
 def _constants(part: Expression) -> Iterator[tuple[str, int]]:
@@ -307,6 +327,14 @@ def _join(join: Join, look: Look) -> Stability:
     if is_public(join.left) or is_public(join.right):
         return _join_public(join, look)
     left, right = stability(join.left, look), stability(join.right, look)
+    if join.same_unit and join.kind == "left" and meets_one_group(join):
+        text = "only rows of the same unit are paired, and each of the left meets one group at most"
+        names = {each.name for each in join.left.fields}
+
+        def shares(columns: Sequence[str]) -> int:
+            return left.shares([name for name in columns if name in names])
+
+        return Stability(left.rows, False, text, shares, left.labels)
     if join.same_unit:
         rows = None if left.rows is None or right.rows is None else left.rows * max(1, right.rows)
         text = "only rows of the same unit are paired" + (
@@ -334,6 +362,8 @@ def _most(side: Relation) -> int:
 def _join_public(join: Join, look: Look) -> Stability:
     public, private = (join.left, join.right) if is_public(join.left) else (join.right, join.left)
     inner = stability(private, look)
+    if pads_public_rows(join):
+        assert inner.rows is not None and join.kind == "left", "planning settles others (rewrites/padded.py)"
     public_names = {each.name for each in public.fields}
     matched = [a for a, _ in equated(join.on, public, private)]
 
@@ -349,7 +379,21 @@ def _join_public(join: Join, look: Look) -> Stability:
         return Stability(None, False, "beside public rows, each row stays its unit's", shares, inner.labels)
     most = matches([])
     text = f"each row matches at most {most:,} public row{'s' if most != 1 else ''}"
+    if pads_public_rows(join):
+        return _with_padded(inner.rows, text, matches, shares, public_names)
     return Stability(inner.rows * most, False, text, shares, inner.labels, inner.adds)
+
+
+def _with_padded(inner: int, text: str, matches: Shares, shares: Shares, public: Set[str]) -> Stability:
+    """A row that is added takes away the padded row of each public row that it meets, beside its pairs. In
+    the private columns all padded rows agree.
+    """
+
+    def both(columns: Sequence[str]) -> int:
+        return shares(columns) + inner * matches([name for name in columns if name in public])
+
+    text += ", and takes away as many padded ones"
+    return Stability(2 * inner * matches([]), False, text, both, adds=False)
 
 
 def _group(group: Group, inner: Stability) -> Stability:

@@ -24,6 +24,7 @@ from privsql.algebra.relations import (
     UnionAll,
     Unnest,
     Unpivot,
+    WindowsWithinUnit,
     below,
     rebuilt,
 )
@@ -61,6 +62,13 @@ def origins(relation: Relation, wanted: frozenset[str]) -> set[Origin]:
                 if name in wanted and each.argument is not None
             ]
             return origins(relation.input, names_in([*keys, *inside]))
+        case WindowsWithinUnit():
+            read = [
+                each.argument
+                for name, each in relation.windows
+                if name in wanted and each.argument is not None
+            ]
+            return origins(relation.input, wanted | names_in(read))
         case Unpivot():
             return origins(relation.input, wanted | {name for name, _ in relation.on})
         case UnionAll():

@@ -52,7 +52,7 @@ class AnswerFile:
     """
 
     def __init__(self, ledger: Path, charge_of: ChargeOf, replan: Replan) -> None:
-        self.path = Path(f"{ledger}.answers")
+        self.path = file_beside(ledger)
         self._charge_of, self._replan = charge_of, replan
         self._seen = 0  # the last row that was read
 
@@ -65,7 +65,7 @@ class AnswerFile:
         if not self.path.exists():
             return []
         try:
-            with self._open("ro") as connection:
+            with opened(self.path, "ro") as connection:
                 rows = connection.execute(
                     "SELECT rowid, number, charge, question, time, version, meaning, rows, beside "
                     "FROM answers_1 WHERE rowid > ? ORDER BY rowid",
@@ -110,11 +110,11 @@ class AnswerFile:
         damaged.
         """
         try:
-            with self._open("ro") as connection:
+            with opened(self.path, "ro") as connection:
                 ((*row, written),) = connection.execute(
                     f"SELECT {_NAMES} FROM answers_1 WHERE number = ? AND charge = ?", (number, charge)
                 ).fetchall()
-            if _digest(row) != written:
+            if digest_of(row) != written:
                 return None
             plan, noisy = self._replan(json.loads(row[5])), unpacked(row[9])
             return (
@@ -129,11 +129,11 @@ class AnswerFile:
         """
         try:
             row = self._row(kept)
-            with self._open("rwc") as connection:
+            with opened(self.path, "rwc") as connection:
                 connection.execute("BEGIN IMMEDIATE")
                 connection.execute(_TABLE)
                 connection.execute(
-                    f"INSERT INTO answers_1 ({_NAMES}) VALUES ({', '.join('?' * 11)})", (*row, _digest(row))
+                    f"INSERT INTO answers_1 ({_NAMES}) VALUES ({', '.join('?' * 11)})", (*row, digest_of(row))
                 )
                 connection.execute("COMMIT")
         except Exception:  # noqa: BLE001 -- no failure here is a reason to withhold the answer
@@ -158,24 +158,32 @@ class AnswerFile:
             packed(kept.drawn[1]),
         )
 
-    @contextlib.contextmanager
-    def _open(self, mode: str) -> Iterator[sqlite3.Connection]:
-        if mode == "rwc" and not self.path.exists():
-            with contextlib.suppress(FileExistsError):  # private from the start
-                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, 0o600))
-        connection = sqlite3.connect(
-            f"{self.path.as_uri()}?mode={mode}", uri=True, timeout=_PATIENCE, isolation_level=None
-        )
-        try:
-            if mode == "rwc":
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = FULL")
-            yield connection
-        finally:
-            connection.close()
+
+def file_beside(ledger: Path) -> Path:
+    """Where the answers of a ledger are stored."""
+    return Path(f"{ledger}.answers")
 
 
-def _digest(row: Any) -> str:
+@contextlib.contextmanager
+def opened(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    """A connection to a file of answers, to read it ("ro") or to write ("rwc")."""
+    if mode == "rwc" and not path.exists():
+        with contextlib.suppress(FileExistsError):  # private from the start
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?mode={mode}", uri=True, timeout=_PATIENCE, isolation_level=None
+    )
+    try:
+        if mode == "rwc":
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+        yield connection
+    finally:
+        connection.close()
+
+
+def digest_of(row: Any) -> str:
+    """What tells whether a row of the file is as it was written."""
     shown = [each.hex() if isinstance(each, bytes) else each for each in row]
     return digest(json.dumps(shown))
 

@@ -12,7 +12,7 @@ from typing import Any
 from privsql.planning.measurements.gaussian_noise import GaussianMeasurement, gaussian_event
 from privsql.planning.measurements.measurement import Measurement
 from privsql.planning.measurements.noised import Mechanism
-from privsql.privacy.events import EVENTS, Event, Keys, Pure
+from privsql.privacy.events import EVENTS, Event, Keys, Pure, at_most
 
 
 @dataclass(frozen=True)
@@ -69,3 +69,11 @@ def released(measurements: Sequence[Measurement]) -> list[Released]:
         for some in joint.values()
     ]
     return alone + together
+
+
+def released_later(measurements: Sequence[Measurement]) -> list[Released]:
+    """What to charge before the constants of a release are known, on which its bounds and scales depend."""
+    return [
+        Released(each.mechanism, "a second stage, whose constants were not known yet", at_most(each.event))
+        for each in released(measurements)
+    ]

@@ -12,8 +12,9 @@ from dataclasses import replace
 
 from privsql.algebra.expressions import Aggregate, Call, Literal
 from privsql.algebra.functions import FIXED_POINT
-from privsql.algebra.relations import Group, Limits, Relation, Scan, rebuilt, walk
+from privsql.algebra.relations import Group, Limits, Relation, Scan, WindowsWithinUnit, rebuilt, walk
 from privsql.algebra.reserved import is_ours
+from privsql.algebra.windows import AGGREGATES, Window
 from privsql.analysis.derive import derive, names_in
 from privsql.analysis.facts import domain_of, refine
 from privsql.analysis.public_rows import Look
@@ -38,9 +39,13 @@ def apply_limits(draft: Draft) -> Draft:
 
 
 def settled(relation: Relation, look: Look) -> Relation:
-    """Make every per-unit sum independent of the order of rows."""
+    """Make every sum within a unit independent of the order of rows."""
 
     def settle(each: Relation) -> Relation:
+        if isinstance(each, WindowsWithinUnit):
+            return replace(
+                each, windows=tuple((name, _settled(one, each, look)) for name, one in each.windows)
+            )
         if not isinstance(each, Group) or not each.per_unit:
             return each
         return replace(
@@ -84,7 +89,13 @@ def _limited(own: Limits, wanted: Mapping[str, int]) -> Limits:
     return replace(own, **{**wanted, **lowered}, assumed=own.assumed - wanted.keys())
 
 
-def _fixed(aggregate: Aggregate, group: Group, look: Look) -> Aggregate:
+def _settled(window: Window, rows: WindowsWithinUnit, look: Look) -> Window:
+    if window.function not in AGGREGATES:
+        return window
+    return replace(window, argument=_fixed(window.aggregate, rows, look).argument)
+
+
+def _fixed(aggregate: Aggregate, group: Group | WindowsWithinUnit, look: Look) -> Aggregate:
     argument = aggregate.argument
     if aggregate.function not in ("sum", "avg") or argument is None or _adds_up_exactly(argument.type):
         return aggregate

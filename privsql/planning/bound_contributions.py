@@ -9,6 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from privsql.algebra.expressions import Column
+from privsql.algebra.numbering import most_numbered
 from privsql.algebra.owners import one_row_a_key, owner
 from privsql.algebra.relations import Choose, Limits, Relation, Release, walk
 from privsql.analysis.derive import names_in
@@ -120,11 +121,11 @@ def _limits(release: Release | Choose) -> Limits:
     bounds = limits_of(release.input)
     if names_in([key.expression for key in release.keys]) <= owner(release.input).fixed:
         bounds = replace(bounds, max_groups=1)  # all rows of a unit are in one key
-    if one_row_a_key(
-        release.input, [k.expression.name for k in release.keys if isinstance(k.expression, Column)]
-    ):
-        bounds = replace(bounds, max_rows=1)
-    return bounds
+    columns = [key.expression.name for key in release.keys if isinstance(key.expression, Column)]
+    if one_row_a_key(release.input, columns):
+        return replace(bounds, max_rows=1)
+    numbered = most_numbered(release.input, columns)
+    return bounds if numbered is None else replace(bounds, max_rows=min(bounds.max_rows, numbered))
 
 
 def _steps(relation: Relation, look: Look) -> Mapping[Relation, Stability]:

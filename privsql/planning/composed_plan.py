@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 
 from privsql.errors import Refused
 from privsql.planning.limits.bounding import Bounding
 from privsql.planning.measurements.measurement import Measurement
 from privsql.planning.plan import Accuracy, Plan, facts_of
+from privsql.planning.precision.interval_kinds import IntervalKind, kinds_of
+from privsql.sql.boxes.box import Boxed
 from privsql.sql.split.influence import Simulated
 
 
@@ -27,13 +30,19 @@ class ComposedOutput:
     name: str
     type_name: str
     measurements: tuple[int, ...]
+    interval: IntervalKind  # how its interval comes about
 
     @property
     def formula(self) -> str:
         return f"{self.name}, computed above the releases"
 
     def to_dict(self) -> dict[str, object]:
-        return {"name": self.name, "measurements": list(self.measurements), "formula": self.formula}
+        return {
+            "name": self.name,
+            "measurements": list(self.measurements),
+            "formula": self.formula,
+            "interval": self.interval.name.lower(),
+        }
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,8 @@ class ComposedPlan:
     columns: tuple[tuple[str, str], ...]  # of the answer: names, and types in the engine
     simulated: Simulated | None = field(default=None, compare=False, repr=False)  # how noise reaches them
     again: str = field(default="", compare=False, repr=False)  # SQL with the same rows whatever the noise is
+    boxed: Boxed | None = field(default=None, compare=False, repr=False)  # its rules for ends of columns
+    ends: str = field(default="", compare=False, repr=False)  # SQL that computes these ends
     remaining: float | None = field(default=None, compare=False)
     stored: bool = field(default=False, compare=False)
     refusal: str = field(default="", compare=False)
@@ -82,7 +93,15 @@ class ComposedPlan:
     @property
     def outputs(self) -> tuple[ComposedOutput, ...]:
         everything = tuple(range(len(self.measurements)))
-        return tuple(ComposedOutput(name, type_name, everything) for name, type_name in self.columns)
+        return tuple(
+            ComposedOutput(name, type_name, everything, kind)
+            for (name, type_name), kind in zip(self.columns, self.interval_kinds, strict=True)
+        )
+
+    @cached_property
+    def interval_kinds(self) -> tuple[IntervalKind, ...]:
+        """How the interval of each column comes about."""
+        return kinds_of(self.columns, self.releases, self.simulated, self.boxed)
 
     @property
     def sql(self) -> str:

@@ -38,6 +38,7 @@ class Task:
     dialect: Dialect
     copies: Copies = no_copies
     beside: bool = True
+    keyed: Relation | None = None  # rows that have all keys, where the release's own lack some
 
 
 @dataclass(frozen=True)

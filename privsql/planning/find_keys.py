@@ -9,11 +9,13 @@ from dataclasses import replace
 from fractions import Fraction
 
 from privsql.algebra.expressions import SPREAD
-from privsql.algebra.relations import Choose, Key, Release
+from privsql.algebra.outer_joins import pads_public_rows
+from privsql.algebra.relations import Choose, Key, Release, walk
 from privsql.analysis.derive import derive, names_in
 from privsql.analysis.facts import Facts
-from privsql.analysis.keys import Evaluate, KeyGroup, KeySpace, key_space, open_space, public_groups
+from privsql.analysis.keys import Evaluate, KeyGroup, KeySpace, key_space, open_space
 from privsql.analysis.levels import levelled
+from privsql.analysis.public_keys.combinations import public_groups
 from privsql.analysis.public_rows import Look
 from privsql.analysis.undeclared import Undeclared
 from privsql.errors import Refused
@@ -32,7 +34,19 @@ def find_keys(draft: Draft) -> Draft:
     read = [key.expression for key in release.keys]
     read += [part for each in draft.aggregates for part in each.reads]
     facts = derive(release.input, names_in(read), task.look)
-    space = _space(release, facts, task.evaluate, task.look, task.offer.delta)
+    keyed, known = release, facts
+    if task.keyed is not None:
+        keyed = replace(release, input=task.keyed)
+        known = derive(task.keyed, names_in(key.expression for key in release.keys), task.look)
+    space = _space(keyed, known, task.evaluate, task.look, task.offer.delta)
+    if space.open and any(pads_public_rows(each) for each in walk(release.input)):
+        raise Refused(
+            "refused-join",
+            "Public rows that meet no private row count here, and keys that nobody declared are shown only "
+            "if enough people have them.",
+            "Count a column of the private table, to which those rows add nothing.",
+            release.keys[0].place,
+        )
     sets = release.sets if isinstance(release, Release) else ()
     shown, levels = levelled(space, sets) if sets else (space, None)
     return replace(draft, facts=facts, space=space, shown_space=shown, levels=levels)

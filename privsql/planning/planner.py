@@ -21,6 +21,7 @@ from privsql.planning.plan import Plan
 from privsql.planning.post_processing import Output, PostProcessing
 from privsql.planning.release_plan import ReleasePlan, ValueStatement
 from privsql.planning.rewrites.guarded import guarded
+from privsql.planning.rewrites.padded import settled
 
 PASSES: tuple[Callable[[Draft], Draft], ...] = (
     apply_limits,  # the limits of the call; per-unit sums on a fixed-point grid
@@ -32,6 +33,7 @@ PASSES: tuple[Callable[[Draft], Draft], ...] = (
 
 def plan(task: Task) -> Plan:
     """Choose the measurements, split epsilon over them, and write the exact statements."""
+    task = settled(task)
     release = task.query.release
     if release is None:
         return _public(task)

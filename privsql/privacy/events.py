@@ -128,6 +128,26 @@ Event = Pure | Choice | Laplace | Gaussian | Keys | GaussianKeys
 EVENTS: dict[str, type[Event]] = {each.__name__: each for each in get_args(Event)}
 
 
+def at_most(event: Event) -> Event:
+    """What a release is charged as while its bounds are not known: the worst event of its kind."""
+    return Pure(event.epsilon) if isinstance(event, Laplace) else event
+
+
+def covers(charged: Event, event: Event) -> bool:
+    """Whether a charge for one event pays for another, by every accountant."""
+    if event.epsilon > charged.epsilon or event.delta > charged.delta:
+        return False
+    match charged, event:
+        case Pure(parts=1), Pure() | Choice() | Laplace():
+            return True  # nothing of this epsilon loses more
+        case Gaussian(), Gaussian():
+            return event.ratio <= charged.ratio
+        case GaussianKeys(), GaussianKeys():
+            return event.ratio <= charged.ratio and event.exclusive <= charged.exclusive
+        case _:
+            return event == charged
+
+
 def _exact(*numbers: object) -> None:
     if any(isinstance(each, bool) or not isinstance(each, (int, Fraction)) for each in numbers):
         raise ValueError("an event is made of whole numbers and fractions")

@@ -7,45 +7,53 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
-import pandas as pd
 
 from privsql.algebra.expressions import Call, Column, Expression
 from privsql.algebra.relations import BoundQuery, Filter, Project, Relation, Release, Scan
 from privsql.analysis.keys import Evaluate
 from privsql.errors import Refused
 from privsql.planning.aggregates.sums import Linear
-from privsql.planning.marginals.residual_plan import ResidualPlan
+from privsql.planning.marginals.cell_counts import PartPlan
+from privsql.planning.marginals.column_cells import ColumnCells
 from privsql.planning.plan import Derived, Plan, StoredSource
 from privsql.privacy.accuracy import GaussianLaw
 from privsql.privacy.marginals.residual_price import Columns
 from privsql.privacy.weighted_sums import Noise
 from privsql.release.cell_conditions import Mask, condition_mask, read_columns
-from privsql.release.residual_tables import ResidualTables
 from privsql.release.shrinkage import Floats
-from privsql.results.answer import Answer
 from privsql.results.finish import key_values
-from privsql.tables import Integers, NoisyTable
+from privsql.tables import Integers, NoisyTable, ShrunkTable
 from privsql.types import BOOLEAN
 
 _LEAST = Fraction(1, 2**20)  # a variance that stands for none
 
+KeyCells = Mapping[int, int]  # the cell of each key of a row of an answer, by the place of its column
+
 
 @dataclass(frozen=True, eq=False)
-class ReleaseAnswer(Answer):
-    """An answer from a release: it shows the shrunk counts, and its intervals are of the unbiased ones,
-    extended to what is shown.
-    """
+class Estimates:
+    """Counts as they are shown, as they are without improvement, and the variances of the latter."""
 
-    def intervals(self, level: float = 0.95) -> pd.DataFrame:
-        found = super().intervals(level)
-        for name in self.columns:
-            low, high = f"{name}_low", f"{name}_high"
-            if low in found.columns and high in found.columns:
-                found[low] = np.fmin(found[low], found[name].astype(np.float64))
-                found[high] = np.fmax(found[high], found[name].astype(np.float64))
-        return found
+    shown: Floats
+    unbiased: Floats
+    variances: Floats
+
+
+class PartTables(Protocol):
+    """The noisy numbers of one part of a release, and what follows from them."""
+
+    def estimates(self, columns: Columns, mask: Mask, cells: Sequence[KeyCells]) -> Estimates:
+        """The rows in some cells of the keys that meet the mask, which is over the cells of `columns`.
+
+        Raises Refused where that does not follow from what was measured.
+        """
+        ...
+
+
+Part = tuple[PartPlan, PartTables]
 
 
 @dataclass(frozen=True)
@@ -94,52 +102,98 @@ def _conditions(relation: Relation, table: str) -> list[Expression]:
 
 
 def answer(
-    asked: ResidualPlan, tables: ResidualTables, plan: Plan, what: Counted, evaluate: Evaluate, when: str
-) -> tuple[Plan, NoisyTable, NoisyTable]:
-    """The plan of a query as it is answered from the release, its cells as shown, and its unbiased cells."""
+    parts: Sequence[Part], plan: Plan, what: Counted, evaluate: Evaluate, source: StoredSource
+) -> tuple[Plan, ShrunkTable]:
+    """The plan of a query as it is answered from a release, and its cells: shown, and unbiased.
+
+    What follows from several parts is their mean, weighted by how sure each is of it.
+    """
+    if plan.space.open or plan.consistent or plan.levels is not None:
+        raise _refused("its keys are not declared, or its totals are made to add up")
     if plan.quotients or any(
         not isinstance(each, Linear) or len(each.terms) > 1 for each in plan.estimates.values()
     ):
         raise _refused("it divides counts by each other", "ask for the counts, and divide them")
-    columns = _columns(asked, what)
     cells = np.arange(len(plan.space), dtype=np.int64)
+    found, used, refusal = list[Mapping[str, Estimates]](), list[PartPlan](), None
+    for asked, tables in parts:
+        try:
+            found.append(_of_part(asked, tables, plan, what, evaluate, cells))
+            used.append(asked)
+        except Refused as error:
+            refusal = refusal or error
+    if not found:
+        assert refusal is not None, "a release has parts"
+        raise refusal
+    together = {name: combined([each[name] for each in found]) for name in found[0]}
+    derived = Derived(
+        (source,), _kinds({name: each.variances for name, each in together.items()}, len(cells))
+    )
+    (release,) = plan.releases
+    bounded = replace(plan, releases=(replace(release, bounding=used[0].bounding),), rho=None)
+    unbiased = NoisyTable(cells, {name: _whole(each.unbiased) for name, each in together.items()})
+    shown = {name: _whole(each.shown) for name, each in together.items()}
+    answered = bounded.from_stored(derived, paid=False)
+    return answered, ShrunkTable(cells=cells, noisy_columns=shown, unbiased=unbiased)
+
+
+def _of_part(
+    asked: PartPlan, tables: PartTables, plan: Plan, what: Counted, evaluate: Evaluate, cells: Integers
+) -> dict[str, Estimates]:
+    """What one part says of each count, in every cell of the query."""
+    columns = _columns(asked, what)
     places = _places(asked, plan, what, cells)
-    shown: dict[str, Integers] = {}
-    unbiased: dict[str, Integers] = {}
-    deviations: dict[str, Floats] = {}
+    found: dict[str, Estimates] = {}
     for name, conditions in what.conditions.items():
-        mask = _mask(asked, columns, conditions, evaluate)
+        mask = cells_meeting(asked.columns, columns, conditions, evaluate)
         how = plan.estimates[name]
         assert isinstance(how, Linear)
         (column, _), *_ = how.terms
         keep = [columns.index(asked.names.index(key)) for key in what.keys]
-        shown[column] = _at(_summed(tables.shown(columns) * mask, keep), places)
-        unbiased[column] = _at(_summed(tables.unbiased(columns) * mask, keep), places)
-        deviations[column] = _variances(tables, columns, mask, keep, places)
-    source = StoredSource(asked.what, asked.epsilon, asked.delta, when, 1)
-    derived = Derived((source,), _kinds(deviations, len(cells)))
-    (release,) = plan.releases
-    bounded = replace(plan, releases=(replace(release, bounding=asked.bounding),), rho=None)
-    return bounded.from_stored(derived, paid=False), NoisyTable(cells, shown), NoisyTable(cells, unbiased)
+        rows = zip(*places, strict=True) if places else [()]
+        chosen = [dict(zip(keep, row, strict=True)) for row in rows]
+        found[column] = tables.estimates(columns, mask, chosen)
+    return found
 
 
-def _columns(asked: ResidualPlan, what: Counted) -> Columns:
+def combined(found: Sequence[Estimates]) -> Estimates:
+    """The mean of independent estimates, weighted by inverse variance: the least variance there is."""
+    if len(found) == 1:
+        return found[0]
+    weights = [1.0 / np.maximum(each.variances, float(_LEAST)) for each in found]
+    whole = np.sum(weights, axis=0)
+    shown, unbiased = (
+        np.sum([weight * getattr(each, name) for weight, each in zip(weights, found, strict=True)], axis=0)
+        / whole
+        for name in ("shown", "unbiased")
+    )
+    return Estimates(shown, unbiased, 1.0 / whole)
+
+
+def _whole(counts: Floats) -> Integers:
+    return np.rint(counts).astype(np.int64)
+
+
+def _columns(asked: PartPlan, what: Counted) -> Columns:
     """The columns that a query names, as places in the release."""
     read = read_columns([each for conditions in what.conditions.values() for each in conditions])
     used = list(dict.fromkeys((*what.keys, *read)))
     for name in used:
         if name not in asked.names:
             raise _refused(f"{name} is not among the released columns", f"released: {', '.join(asked.names)}")
-    if len(used) > asked.workload.ways:
+    found = tuple(sorted(asked.names.index(name) for name in used))
+    if not asked.covers(found):
         problem = (
-            f"it names {len(used)} columns, and the release answers queries of at most {asked.workload.ways}"
+            f"it names {len(used)} columns, and the release answers queries of at most {asked.ways}"
+            if len(used) > asked.ways
+            else f"the release does not count {', '.join(used)} together"
         )
         raise _refused(problem, "name fewer columns, or release with more ways=")
-    return tuple(sorted(asked.names.index(name) for name in used))
+    return found
 
 
-def _places(asked: ResidualPlan, plan: Plan, what: Counted, cells: Integers) -> tuple[Integers, ...]:
-    """The cell of each key of each row of the answer; -1 where the release has none for it."""
+def _places(asked: PartPlan, plan: Plan, what: Counted, cells: Integers) -> list[list[int]]:
+    """The cell of each key of each row of the answer."""
     values = list(key_values(plan.space, cells).values()) if what.keys else []
     assert plan.release is not None
     by_name = dict(zip(key_values(plan.space, cells), values, strict=True)) if what.keys else {}
@@ -150,65 +204,29 @@ def _places(asked: ResidualPlan, plan: Plan, what: Counted, cells: Integers) -> 
             problem = f"the release has {name} in parts, not value by value"
             raise _refused(problem, "use it in conditions at the edges of the parts, or release.df(columns)")
         number = {label: place for place, label in enumerate(column.labels[: column.listed + column.null])}
-        found.append(np.array([number.get(each, -1) for each in by_name[key.name]], dtype=np.int64))
-    return tuple(found)
+        wanted = by_name[key.name]
+        if not all(each in number for each in wanted):
+            raise _refused(f"other values of {name} are declared than those that were released")
+        found.append([number[each] for each in wanted])
+    return found
 
 
-def _mask(
-    asked: ResidualPlan, columns: Columns, conditions: Sequence[Expression], evaluate: Evaluate
+def cells_meeting(
+    cells: Sequence[ColumnCells], columns: Sequence[int], conditions: Sequence[Expression], evaluate: Evaluate
 ) -> Mask:
-    """Which combinations of cells of these columns meet all conditions."""
-    shape = [asked.columns[each].size for each in columns]
-    mask = np.ones(shape, dtype=np.bool_)
+    """Which combinations of cells of these columns meet all conditions, an axis a column."""
+    names = [each.column.name for each in cells]
+    mask = np.ones([cells[each].size for each in columns], dtype=np.bool_)
     for condition in conditions:
         named = set(read_columns([condition]))
-        some = {asked.names[each]: asked.columns[each] for each in columns if asked.names[each] in named}
+        some = {names[each]: cells[each] for each in columns if names[each] in named}
         if not some:
             ((met,),) = evaluate([condition], {})
             mask &= met is True
             continue
         found = condition_mask(condition, some, evaluate)
-        mask &= found.reshape(
-            [asked.columns[each].size if asked.names[each] in some else 1 for each in columns]
-        )
+        mask &= found.reshape([cells[each].size if names[each] in some else 1 for each in columns])
     return mask
-
-
-def _summed(table: Floats, keep: Sequence[int]) -> Floats:
-    """A table over the columns to keep, in their order."""
-    others = tuple(axis for axis in range(table.ndim) if axis not in keep)
-    left = sorted(keep)
-    found: Floats = table.sum(axis=others)
-    return found.transpose([left.index(each) for each in keep])
-
-
-def _at(table: Floats, places: tuple[Integers, ...]) -> Integers:
-    """The cells of the rows, as whole numbers; 0 where the release has no cell."""
-    if not places:
-        return np.rint(table).astype(np.int64).reshape(1)
-    known = np.all([each >= 0 for each in places], axis=0)
-    return np.where(known, np.rint(table[places]), 0.0).astype(np.int64)
-
-
-def _variances(
-    tables: ResidualTables, columns: Columns, mask: Mask, keep: Sequence[int], places: tuple[Integers, ...]
-) -> Floats:
-    """The variance of each row of the answer: equal where equally many cells are added up alike."""
-    rows = len(places[0]) if places else 1
-    found, known = np.empty(rows), {}
-    for row in range(rows):
-        chosen = tuple(int(each[row]) for each in places)
-        index = [slice(None)] * mask.ndim
-        for axis, place in zip(keep, chosen, strict=True):
-            index[axis] = slice(place, place + 1)
-        part = mask[tuple(index)]
-        sign = part.tobytes()
-        if sign not in known:
-            wanted = np.zeros(mask.shape)
-            wanted[tuple(index)] = part
-            known[sign] = tables.variance_of(columns, wanted)
-        found[row] = known[sign]
-    return found
 
 
 def _kinds(

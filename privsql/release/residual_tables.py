@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +11,8 @@ import numpy as np
 from privsql.planning.marginals.residual_measurement import ResidualMeasurement
 from privsql.privacy.marginals.residual_price import Columns
 from privsql.privacy.marginals.residual_variances import parts_of
+from privsql.release.answer_query import Estimates, KeyCells
+from privsql.release.cell_conditions import Mask
 from privsql.release.shrinkage import (
     Floats,
     centred,
@@ -79,15 +81,46 @@ class ResidualTables:
             return start
         return shrunk(start, self.residual(columns), float(self.measurement.variances[columns]))
 
+    def whole(self, columns: Columns) -> Estimates:
+        """Every combination of cells of some columns, flat; all have equal noise."""
+        shown, unbiased = self.shown(columns).reshape(-1), self.unbiased(columns).reshape(-1)
+        one = np.zeros(self._shape(columns))
+        one[(0,) * one.ndim] = 1.0
+        return Estimates(shown, unbiased, np.full(shown.size, self.variance_of(columns, one)))
+
+    def estimates(self, columns: Columns, mask: Mask, cells: Sequence[KeyCells]) -> Estimates:
+        """The rows in some cells of the keys that meet the mask; equally many cells have equal noise."""
+        found = np.zeros((3, len(cells)))
+        tables, known = (self.shown(columns), self.unbiased(columns)), dict[bytes, float]()
+        for row, chosen in enumerate(cells):
+            index = tuple(
+                slice(chosen[axis], chosen[axis] + 1) if axis in chosen else slice(None)
+                for axis in range(mask.ndim)
+            )
+            part = mask[index]
+            found[:2, row] = [float(table[index][part].sum()) for table in tables]
+            sign = part.tobytes()
+            if sign not in known:
+                wanted = np.zeros(mask.shape)
+                wanted[index] = part
+                known[sign] = self.variance_of(columns, wanted)
+            found[2, row] = known[sign]
+        return Estimates(*found)
+
     def variance_of(self, columns: Columns, wanted: Floats) -> float:
         """The variance of the sum of `wanted` times the cells of the unbiased marginal."""
-        variance = 0.0
-        for part in parts_of(columns):
-            if part in self.noisy:
-                axes = tuple(place for place, each in enumerate(columns) if each not in part)
-                others = math.prod(self.measurement.sizes[each] for each in columns if each not in part)
-                along = centred(wanted.sum(axis=axes) / others)
-                # rounding adds at most 1/12 to the variance of the whole residual
-                rounding = 1 / 12 / self.measurement.cells(part) ** 2
-                variance += (float(self.measurement.variances[part]) + rounding) * float((along**2).sum())
-        return variance
+        return variance_of_sum(self.measurement, columns, wanted)
+
+
+def variance_of_sum(measurement: ResidualMeasurement, columns: Columns, wanted: Floats) -> float:
+    """The variance of the sum of `wanted` times the cells of the unbiased marginal."""
+    variance = 0.0
+    for part in parts_of(columns):
+        if part in measurement.variances:
+            axes = tuple(place for place, each in enumerate(columns) if each not in part)
+            others = math.prod(measurement.sizes[each] for each in columns if each not in part)
+            along = centred(wanted.sum(axis=axes) / others)
+            # rounding adds at most 1/12 to the variance of the whole residual
+            rounding = 1 / 12 / measurement.cells(part) ** 2
+            variance += (float(measurement.variances[part]) + rounding) * float((along**2).sum())
+    return variance

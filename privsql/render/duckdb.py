@@ -15,8 +15,8 @@ from privsql.algebra.functions import FIXED_POINT
 from privsql.algebra.relations import Unnest, Unpivot
 from privsql.render.base import INFIX, OPERATIONS, plain_decimal, plain_letters
 from privsql.render.duckdb_functions import FORMS
+from privsql.render.duckdb_windows import DuckDBWindows
 from privsql.render.write_relations import is_double
-from privsql.render.write_statements import StatementWriter
 from privsql.types import BINARY, DOUBLE, INTEGER_BOUNDS, TIMESTAMP, Kind, Type, may_overflow
 
 _OPERATIONS: dict[Operation, str] = {
@@ -42,7 +42,7 @@ def text(value: str) -> str:
     return "'" + plain_letters(value).replace("'", "''") + "'"
 
 
-class DuckDB(StatementWriter):
+class DuckDB(DuckDBWindows):
     """SQL as DuckDB reads it, whatever its settings."""
 
     forms: ClassVar[Mapping[str, str]] = FORMS
@@ -184,11 +184,15 @@ class DuckDB(StatementWriter):
 
     # -- exact aggregates of public rows, and of one unit's rows ---------------------------------------------
     def aggregate(self, node: Aggregate) -> str:
-        return f"TRY_CAST({self._aggregate(node)} AS {self.type_name(node.type)})"
+        return self.aggregate_over(node, "")
 
-    def _aggregate(self, node: Aggregate) -> str:
+    def aggregate_over(self, node: Aggregate, over: str) -> str:
+        return f"TRY_CAST({self._aggregate(node, over)} AS {self.type_name(node.type)})"
+
+    def _aggregate(self, node: Aggregate, over: str) -> str:
         """An aggregate in a fixed order where ties or floats could make a difference."""
         where = "" if node.condition is None else f" FILTER (WHERE {self.expression(node.condition)})"
+        where += over
         argument = "*" if node.argument is None else self._plain(node.argument)
         match node.function:
             case "count_distinct":
@@ -196,7 +200,7 @@ class DuckDB(StatementWriter):
             case "sum_distinct" | "avg_distinct":  # of whole numbers and short decimals
                 return f"{node.function.removesuffix('_distinct')}(DISTINCT {argument}){where}"
             case "sum" | "avg" if node.argument is not None:
-                return self._sum(node.function, node.argument, where)
+                return self._sum(node.function, node.argument, where, windowed=bool(over))
             case function if function in SPREAD:  # of public rows only
                 other = "" if node.by is None else f", CAST({self.expression(node.by)} AS DOUBLE)"
                 return f"{function}(CAST({argument} AS DOUBLE){other}){where}"
@@ -209,7 +213,7 @@ class DuckDB(StatementWriter):
             case function:
                 return f"{function}({argument}){where}"
 
-    def _sum(self, function: str, argument: Expression, where: str) -> str:
+    def _sum(self, function: str, argument: Expression, where: str, windowed: bool) -> str:
         """Doubles are summed in a fixed order, so that two runs give the same digits. Types that may overflow
         are summed as doubles: an overflow would fail after the charge.
         """
@@ -217,9 +221,10 @@ class DuckDB(StatementWriter):
         if isinstance(argument, Call) and argument.function == FIXED_POINT:
             step = argument.args[1]
             assert isinstance(step, Literal)
-            total = (
-                f"CAST(sum({value}){where} AS DOUBLE) * {self.constant(float(Fraction(step.value)), DOUBLE)}"
-            )
+            size = self.constant(float(Fraction(step.value)), DOUBLE)
+            if windowed and function == "avg":  # of whole numbers, whose sum has one value in every order
+                return f"(avg({value}){where} * {size})"
+            total = f"CAST(sum({value}){where} AS DOUBLE) * {size}"
             return f"({total})" if function == "sum" else f"({total} / nullif(count({value}){where}, 0))"
         if not is_double(argument):
             if not may_overflow(argument.type):

@@ -25,6 +25,7 @@ from privsql.algebra.exact import (
 )
 from privsql.algebra.expressions import SPREAD, Aggregate, Call, Expression, Literal
 from privsql.algebra.functions import FIXED_POINT
+from privsql.algebra.relations import WindowsWithinUnit
 from privsql.errors import Refused
 from privsql.render.postgres_numbers import (
     INFINITY,
@@ -127,6 +128,14 @@ class PostgresAggregates(StatementWriter):
         lists = self.scalar(count.lists)
         opened = f"unnest(array_agg({lists})) AS privsql_all(privsql_v)"
         return f"(SELECT count(DISTINCT privsql_v) FROM {opened})"
+
+    def windows(self, relation: WindowsWithinUnit, unit: bool) -> str:
+        listed = ", ".join(dict.fromkeys(each.function.upper() for _, each in relation.windows))
+        raise Refused(
+            "refused-window",
+            f"{listed} within one person has no form on PostgreSQL that is known not to fail on some row.",
+            "Aggregate the rows of each unit with GROUP BY, or copy the tables into DuckDB.",
+        )
 
     def sum_distinct_in(self, total: SumDistinctIn) -> str:
         opened = f"unnest(array_agg({self.scalar(total.lists)})) AS privsql_all(privsql_v)"

@@ -19,7 +19,6 @@ from privsql.algebra.relations import (
     Group,
     Join,
     Limit,
-    Order,
     Project,
     Relation,
     Release,
@@ -30,11 +29,13 @@ from privsql.algebra.relations import (
     Unnest,
     Unpivot,
     Values,
+    WindowsWithinUnit,
     is_public,
     walk,
 )
 from privsql.algebra.reserved import DATABASE, ROW_NUMBER, UNIT_COLUMN
 from privsql.algebra.units import Unit
+from privsql.algebra.windows import Order
 from privsql.planning.rewrites.prepared import RANK, PreparedScan
 from privsql.planning.rewrites.prepared_joins import LookUp
 from privsql.render.write_expressions import ExpressionWriter
@@ -49,6 +50,10 @@ class RelationWriter(ExpressionWriter):
 
     @abstractmethod
     def ascending(self, terms: Sequence[Scalar]) -> str: ...
+
+    @abstractmethod
+    def windows(self, relation: WindowsWithinUnit, unit: bool) -> str:
+        """The rows of a relation with what windows within each unit compute."""
 
     def rows(self, relation: Relation, unit: bool = False) -> str:
         """A relation over rows, to stand in FROM; with `unit`, a further column holds the unit of each
@@ -83,6 +88,8 @@ class RelationWriter(ExpressionWriter):
                 return self._semi(relation, unit)
             case AtMost():
                 return self._at_most(relation)
+            case WindowsWithinUnit():
+                return self.windows(relation, unit)
             case Group():
                 return self._group(relation, unit)
             case Sort() | Limit() | Distinct():

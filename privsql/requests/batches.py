@@ -20,7 +20,9 @@ from privsql.planning.plan import Plan
 from privsql.policy.checks import delta_of, epsilon_of
 from privsql.requests.pipeline import Pipeline, Priced, finished
 from privsql.requests.stage import Stage
+from privsql.requests.text_options import refuse_options
 from privsql.results.answer import Answer
+from privsql.sql.parse.tokens import options_in
 
 Now = Callable[[Priced, Mapping[int, Answer]], Priced]
 
@@ -51,6 +53,8 @@ def stages_of(
         raise ArgumentError(
             "argument-batch", "queries must be a list of SQL texts", '["SELECT ...", "SELECT ..."]'
         )
+    for sql in texts:
+        refuse_options(options_in(sql, dialect))
     whole, part = epsilon_of(epsilon), float(delta_of(delta) / len(texts))
     each = epsilon_of(whole / len(texts))
     listed = [Stage(sql, each, part, dialect=dialect, show_all=show_all, analyst=analyst) for sql in texts]
@@ -115,7 +119,8 @@ def _charged(batch: Batch, pipeline: Pipeline) -> Iterator[dict[int, Charge]]:
     if not batch.paid:
         yield {}
         return
-    with pipeline.charged(list(batch.paid.values())) as charges:
+    later = [number for number, place in enumerate(batch.paid) if place in batch.later]
+    with pipeline.charged(list(batch.paid.values()), later) as charges:
         yield dict(zip(batch.paid, charges, strict=True))
 
 

@@ -15,14 +15,17 @@ from typing import Any
 import numpy as np
 
 from privsql.algebra.expressions import Column
-from privsql.budget.released import released
+from privsql.budget.released import released, released_later
 from privsql.engines.duckdb.calculator import calculator
 from privsql.engines.duckdb.sandbox import sandbox
 from privsql.errors import ArgumentError, Refused, SqlError
+from privsql.planning.choose_measurements import NUMBERS
 from privsql.planning.composed_plan import ComposedPlan, PlannedPart
+from privsql.planning.limits.range_histograms import unknown_ranges
 from privsql.planning.plan import Plan
+from privsql.planning.precision.interval_kinds import box_of, end_types
 from privsql.policy.checks import delta_of, epsilon_of
-from privsql.privacy.events import Event
+from privsql.privacy.events import Event, covers
 from privsql.render.write_above import write_above
 from privsql.requests.batches import Batch, answer_of, plan_batch, run_batch
 from privsql.requests.explaining import with_budget
@@ -31,13 +34,13 @@ from privsql.requests.stage import Stage
 from privsql.results.answer import Answer
 from privsql.results.composed_answer import ComposedAnswer, Compute
 from privsql.results.finish import key_values
+from privsql.sql.boxes.box import Boxed
 from privsql.sql.split.composition import Composition, QueryPart
 from privsql.sql.split.stage_values import Rows, example, rows_of
 from privsql.tables import as_array
 from privsql.types import Kind, Type
 
 _MOST_EXAMPLES = 1_000
-_ROUNDING = 1e-9  # of rho, which is a float
 # Refused however many parts a query has.
 _FINAL_KINDS = """
 aggregate currentdate dialect not-grouped pattern recursive schema statement table-function tablesample type
@@ -71,6 +74,10 @@ def answer_composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Comp
     composed = _composed(stage, refusal, pipeline)
     for each in composed.plan.releases:
         pipeline.give_notice(each)
+    batch = composed.batch
+    paid = [charged_events(priced.plan, place in batch.later) for place, priced in batch.paid.items()]
+    if paid:  # so that a refusal speaks of the whole price, and not of the first part that is too much
+        pipeline.ledger.expect(paid, pipeline.who(stage))
 
     def now(priced: Priced, answers: Mapping[int, Answer]) -> Priced:
         known = {part.name: answers[place] for place, part in enumerate(composed.parts) if place in answers}
@@ -89,8 +96,11 @@ def answer_composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Comp
 def plan_composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> ComposedPlan:
     """The plan of a query that is not one release, with what is left of the budget."""
     composed = _composed(stage, refusal, pipeline)
-    paid = [released_events(priced.plan) for priced in composed.batch.paid.values()]
-    return with_budget(replace(composed.plan, stored=not paid), paid, stage, pipeline)
+    batch = composed.batch
+    paid = [charged_events(priced.plan, place in batch.later) for place, priced in batch.paid.items()]
+    plan = with_budget(replace(composed.plan, stored=not paid), paid, stage, pipeline)
+    every = [charged_events(priced.plan, place in batch.later) for place, priced in enumerate(batch.priced)]
+    return replace(plan, rho=pipeline.ledger.rho([event for events in every for event in events]))
 
 
 def _composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Composed:
@@ -98,6 +108,7 @@ def _composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Composed:
         stage = replace(stage, by_counts=True)
     composition = _composition(stage, refusal, pipeline)
     _refuse_searches(stage)
+    _refuse_unknown_ranges(composition, stage, pipeline)
     batch = _planned(composition, stage, pipeline)
     parts = tuple(
         PlannedPart(part.name, priced.plan)
@@ -109,8 +120,23 @@ def _composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Composed:
     if known is not None and len(known.columns) != len(columns):
         known = None
     again = "" if known is None else write_above(known.query)
-    plan = ComposedPlan(parts, above, tuple(columns), known, again)
+    box, ends = _box(composition, parts, len(columns))
+    plan = ComposedPlan(parts, above, tuple(columns), known, again, box, ends)
     return Composed(composition.parts, plan, batch)
+
+
+def _box(composition: Composition, parts: Sequence[PlannedPart], width: int) -> tuple[Boxed | None, str]:
+    """The rules for the ends of columns, and their SQL; none where the engine does not accept it."""
+    plans = {each.name: each.plan for each in parts}
+    box = box_of(composition.above, plans)
+    if box is None or len(box.columns) != width:
+        return None, ""
+    ends = write_above(box.query)
+    try:
+        sandbox().check(ends, {name: end_types(plan) for name, plan in plans.items()})
+    except SqlError:
+        return None, ""
+    return box, ends
 
 
 def _composition(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Composition:
@@ -171,14 +197,18 @@ def _with_values(
     assert priced.stage.part is not None, "it is a part of a query"
     given = _values(parts[priced.stage.part], answers)
     found = pipeline.plan(replace(priced.stage, given=given))
-    if not _costs_no_more(found.plan, priced.plan, pipeline):
-        raise Refused(
-            "refused-stages",
-            "With the values of the first stage, the second would be a release of another kind than was "
-            "charged.",
-            "Ask for the first stage by itself, and write its values into the second query.",
-        )
-    return found
+    if not _is_covered(found.plan, priced.plan) and priced.stage.mechanism is None:
+        # the less noisy mechanism may be another one than with the examples
+        wanted = next((each.mechanism for each in priced.plan.measurements), None)
+        name = next((name for name, each in NUMBERS.items() if each is wanted), None)
+        found = pipeline.plan(replace(priced.stage, given=given, mechanism=name))
+    if _is_covered(found.plan, priced.plan):
+        return found
+    raise Refused(
+        "refused-stages",
+        "With the values of the first stage, the second would be a release of another kind than was charged.",
+        "Ask for the first stage by itself, and write its values into the second query.",
+    )
 
 
 def _values(part: QueryPart, answers: Mapping[str, Answer]) -> tuple[tuple[str, Rows], ...]:
@@ -189,22 +219,15 @@ def _values(part: QueryPart, answers: Mapping[str, Answer]) -> tuple[tuple[str, 
     )
 
 
-def _costs_no_more(plan: Plan, charged: Plan, pipeline: Pipeline) -> bool:
-    """Whether the charge for one plan covers another, whose bounds, and so whose noise, may be others."""
-    events, known = released_events(plan), released_events(charged)
-    if events == known:
-        return True
-    if list(map(type, events)) != list(map(type, known)):
-        return False
-    if plan.loss > charged.loss or plan.delta_loss > charged.delta_loss:
-        return False
-    rho, most = pipeline.ledger.rho(events), pipeline.ledger.rho(known)
-    return rho is None or most is None or rho <= most * (1 + _ROUNDING)
+def _is_covered(plan: Plan, charged: Plan) -> bool:
+    """Whether the charge for one plan pays for another, whose bounds, and so whose noise, may be others."""
+    events, paid = charged_events(plan, False), charged_events(charged, True)
+    return len(events) == len(paid) and all(map(covers, paid, events))
 
 
-def released_events(plan: Plan) -> list[Event]:
-    """What is charged for a plan."""
-    return [each.event for each in released(plan.measurements)]
+def charged_events(plan: Plan, later: bool) -> list[Event]:
+    """What is charged for a plan; `later`: before the constants that it reads are known."""
+    return [each.event for each in (released_later if later else released)(plan.measurements)]
 
 
 def _refuse_searches(stage: Stage) -> None:
@@ -215,6 +238,17 @@ def _refuse_searches(stage: Stage) -> None:
         raise _for_one_release("argument-limits", stage.automatic[0])
     if stage.weights:
         raise _for_one_release("argument-weights", "weights")
+
+
+def _refuse_unknown_ranges(composition: Composition, stage: Stage, pipeline: Pipeline) -> None:
+    """Refuse these before anything is charged: a range is looked for by a release of its own."""
+    for part, each in zip(composition.parts, _stages_of(composition, stage), strict=True):
+        if part.noisy and not part.needs and unknown_ranges(pipeline.read(each)):
+            raise ArgumentError(
+                "argument-batch",
+                "a range is not known yet, and is not looked for in a query of several parts",
+                "declare it, or ask for each part by itself",
+            )
 
 
 def _for_one_release(code: str, name: str) -> ArgumentError:

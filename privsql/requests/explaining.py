@@ -31,6 +31,7 @@ def explain(stage: Stage, pipeline: Pipeline) -> Plan:
         if not stage.fresh and (stored := _as_stored(plan, pipeline)) is not None:
             return with_budget(stored, [], stage, pipeline)
         events = [each.event for each in released(plan.measurements)]
+        plan = plan if stage.fresh else _beside_what_is_free(plan, pipeline)
         return with_budget(plan, [events], stage, pipeline)
 
 
@@ -62,6 +63,17 @@ def _as_stored(plan: Plan, pipeline: Pipeline) -> Plan | None:
         return replace(plan, stored=True, notes=(*plan.notes, note))
     derived = pipeline.find(plan)
     return None if derived is None else derived[0]
+
+
+def _beside_what_is_free(plan: Plan, pipeline: Pipeline) -> Plan:
+    """The plan, with a note of a less accurate answer that costs nothing."""
+    known = pipeline.known(plan)
+    if known is None:
+        return plan
+    width = next((each for each in known[0].accuracy(0.95).values() if each is not None), None)
+    about = "" if width is None else f", within ±{width:,.4g} at 95%"
+    note = f"without epsilon= it is answered from what was released before, at no cost{about}"
+    return replace(plan, notes=(*plan.notes, note))
 
 
 AnyPlan = TypeVar("AnyPlan", Plan, ComposedPlan)

@@ -7,16 +7,16 @@ Everything that answering takes is held here: the source, the policy, the ledger
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from privsql.algebra.relations import BoundQuery, Scan
 from privsql.answers.answer_file import AnswerFile
 from privsql.answers.stored import Kept, Shown, StoredAnswers
 from privsql.budget.ledger import Charge, Ledger, with_affordable_ways
-from privsql.budget.released import released
+from privsql.budget.released import released, released_later
 from privsql.engines.base import Engine
 from privsql.engines.duckdb.calculator import calculator
 from privsql.engines.duckdb.sandbox import sandbox
@@ -43,12 +43,14 @@ from privsql.requests.stage import Stage
 from privsql.results.answer import Answer
 from privsql.results.finish import computed_types, finish, public_answer
 from privsql.results.notices import Bounded, BoundingNotice
+from privsql.results.release_answer import ReleaseAnswer
 from privsql.schema import Schema
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.parse.tokens import too_deep
 from privsql.sql.read import read, read_composition, read_part
 from privsql.sql.split.composition import Composition, Tree
 from privsql.sql.split.stage_values import Columns
+from privsql.tables import ShrunkTable
 from privsql.types import Type
 
 Outcome = TypeVar("Outcome")
@@ -60,6 +62,18 @@ class Priced:
 
     stage: Stage
     plan: Plan
+
+
+class FreeAnswers(Protocol):
+    """What releases of whole workloads say of single queries, for free."""
+
+    def answered(self, plan: Plan, version: str | None, as_good: bool) -> Shown | None:
+        """How a release answers a query; with `as_good`, only with no more noise than the plan would add."""
+        ...
+
+    def share(self, number: int) -> None:
+        """Store the release of this charge, if there is one, for other sessions."""
+        ...
 
 
 @dataclass(eq=False)
@@ -82,6 +96,7 @@ class Pipeline:
         self.schema = self.engine.schema()
         self._written, self.policy = self.policy, with_names_of(self.schema, self.policy)
         self._stored = StoredAnswers(calculator().evaluate, self._shelf())
+        self.releases: FreeAnswers | None = None  # where releases are kept that answer queries
         self._last_catalogue: Catalogue | None = None
         self._last_composition: tuple[Hashable, Composition | None] | None = None
         self._plans: PlanCache[Priced] = PlanCache(
@@ -231,17 +246,28 @@ class Pipeline:
         return self.engine.version() if self.declared is None else f"declared: {self.declared}"
 
     def find(self, plan: Plan) -> Shown | None:
-        """The stored answer of the same query, or one that follows from stored answers."""
+        """The stored answer of the same query, or one that follows from stored answers or a release."""
         version = self.version()
-        return self._stored.find(plan, version) or self._stored.derived(plan, version)
+        stored = self._stored.find(plan, version) or self._stored.derived(plan, version)
+        return stored or self._from_release(plan, as_good=True)
 
     def found_again(self, plan: Plan) -> Shown | None:
         """The stored answer of the same query alone."""
         return self._stored.find(plan, self.version())
 
     def known(self, plan: Plan) -> Shown | None:
-        """The best that stored answers say, however uncertain."""
-        return self._stored.known(plan, self.version())
+        """The best that stored answers, or else releases, say, however uncertain."""
+        return self._stored.known(plan, self.version()) or self._from_release(plan, as_good=False)
+
+    def _from_release(self, plan: Plan, as_good: bool) -> Shown | None:
+        return None if self.releases is None else self.releases.answered(plan, self.version(), as_good)
+
+    def told(self, stage: Stage) -> Answer | None:
+        """What is known already of a query for which nothing is to be paid; None if that is nothing."""
+        with self.snapshot():
+            plan = self.plan(stage).plan
+            stored = None if plan.public else self.known(plan)
+        return None if stored is None else replace(finished(stored), stored=True)
 
     def is_stored(self, stage: Stage) -> bool:
         """Whether answering this stage costs nothing."""
@@ -282,11 +308,19 @@ class Pipeline:
         if types is not None:
             calculator().check(plan.finishing, types)
 
-    def charged(self, listed: Sequence[Priced]) -> AbstractContextManager[list[Charge]]:
-        """Charge all of them or none, around everything that is run for them; a failure is recorded."""
+    def charged(
+        self, listed: Sequence[Priced], later: Collection[int] = ()
+    ) -> AbstractContextManager[list[Charge]]:
+        """Charge all of them or none, around everything that is run for them; a failure is recorded.
+
+        `later`: the places of those that read noisy values of others, and whose bounds are not known yet.
+        """
         for each in listed:
             self.check(each.plan)
-        bills = [(released(each.plan.measurements), each.stage.text) for each in listed]
+        bills = [
+            ((released_later if place in later else released)(each.plan.measurements), each.stage.text)
+            for place, each in enumerate(listed)
+        ]
         return self.ledger.running(bills, self.policy.neighbours, self.who(listed[0].stage))
 
     def who(self, stage: Stage) -> str:
@@ -320,6 +354,8 @@ class Pipeline:
         finally:
             # not before the padding ends: other sessions would learn when the query was really done
             self._stored.share(charge.number)
+            if self.releases is not None:
+                self.releases.share(charge.number)
         raise KeyboardInterrupt("the query was interrupted; its charge stands")
 
 
@@ -352,4 +388,6 @@ def described(above: Tree, tables: Mapping[str, Mapping[str, Type]]) -> Columns:
 
 def finished(shown: Shown) -> Answer:
     """The answer from a plan and its noisy cells: what is computed from them, and their intervals."""
-    return finish(*shown, calculator().finish)
+    plan, noisy = shown
+    answer = finish(plan, noisy, calculator().finish)
+    return ReleaseAnswer.of(answer, noisy.unbiased) if isinstance(noisy, ShrunkTable) else answer

@@ -14,7 +14,15 @@ from privsql.planning.precision.half_widths import check_level
 from privsql.policy import Policy
 from privsql.policy.checks import AUTO, delta_of, epsilon_of, limit_of
 from privsql.request import Request
-from privsql.sql.parse.constants import NOTHING, Constants, asks_for_time, parameters_of
+from privsql.requests.text_options import options_of
+from privsql.sql.parse.constants import (
+    NOTHING,
+    Constants,
+    asks_for_time,
+    described,
+    parameters_of,
+)
+from privsql.sql.parse.tokens import options_in
 from privsql.sql.split.stage_values import Rows
 from privsql.suggestions import Argument
 
@@ -45,6 +53,7 @@ class Stage(Request):
         timed = isinstance(request.sql, str) and asks_for_time(request.sql)
         now = datetime.now(UTC).replace(tzinfo=None).isoformat(" ") if timed else ""
         constants = Constants(parameters_of(request.params), now)
+        given |= options_of(request, options_in(request.sql, request.dialect))
         return Stage(**{**given, "params": None}, constants=constants)
 
     def to_json(self) -> dict[str, Any]:
@@ -95,9 +104,10 @@ class Stage(Request):
         """What the ledger records as the query."""
         if self.sizes_of is not None:
             return f"values by size, of {'.'.join(self.sizes_of)}"
+        sql = self.sql + described(self.constants)
         if self.part is not None:
-            return f"part {self.part + 1} of {self.sql}"
-        return self.sql if self.histogram is None else f"{self.histogram}, of {self.sql}"
+            return f"part {self.part + 1} of {sql}"
+        return sql if self.histogram is None else f"{self.histogram}, of {sql}"
 
     def under(self, policy: Policy) -> Policy:
         """The policy, with the ranges that earlier stages found."""

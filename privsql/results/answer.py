@@ -11,6 +11,7 @@ import pandas as pd
 
 from privsql.planning.plan import Plan
 from privsql.planning.precision.half_widths import check_level
+from privsql.planning.precision.interval_arithmetic import Interval
 from privsql.planning.precision.noise_of_rows import set_texts
 from privsql.privacy.key_selection import GaussianThreshold, TruncatedGeometric
 from privsql.results.consistent import Settled
@@ -79,15 +80,35 @@ class Answer(ResultTable):
             >>> answer.intervals(0.95).columns.tolist()
             ['state', 'n', 'n_low', 'n_high']
         """
+        level = check_level(level)
+        result = self.frame.copy()
+        if self.plan.chooses:
+            return result
+        for number, found in self.ends(level).items():
+            output = self.plan.outputs[number]
+            place = list(result.columns).index(output.name) + 1
+            ends: tuple[Any, Any] = (-np.inf, np.inf) if found is None else (found.low, found.high)
+            for offset, (suffix, values) in enumerate(zip(("low", "high"), ends, strict=True)):
+                result.insert(place + offset, f"{output.name}_{suffix}", values, allow_duplicates=True)
+            threshold = self._threshold(self.plan.leaves(output.expression))
+            # possibly shown only because of the noise
+            if found is not None and threshold is not None:
+                near = found.low <= threshold
+                result.insert(place + 2, f"{output.name}_near_threshold", near, allow_duplicates=True)
+        return result
+
+    def ends(self, level: float) -> dict[int, Interval | None]:
+        """The interval of every released number, by the place of its output, for the rows that are shown;
+        None where nothing is known.
+        """
         from privsql.results.finish import keys_of
 
-        level = check_level(level)
-        plan, result = self.plan, self.frame.copy()
-        if plan.chooses or plan.public:
-            return result
-        settled = Settled(plan, self.noisy)
+        plan, settled = self.plan, Settled(self.plan, self.noisy)
+        if plan.public:
+            return {}
         keys = {name: listed(values) for name, values in keys_of(plan, self.noisy).items()}
-        for output in plan.outputs:
+        every: dict[int, Interval | None] = {}
+        for place, output in enumerate(plan.outputs):
             leaves = plan.leaves(output.expression)
             if not leaves or output.expression.type.kind not in NUMBERS:
                 continue
@@ -95,22 +116,8 @@ class Answer(ResultTable):
             known = settled.intervals({leaf: plan.estimates[leaf] for leaf in leaves}, share)
             shares = settled.intervals(plan.quotients, share)
             found = interval(output.expression, known, keys, len(self.noisy.cells), shares)
-            place = list(result.columns).index(output.name) + 1
-            ends = (
-                (found.low, found.high)
-                if found
-                else (np.full(len(self.noisy.cells), -np.inf), np.full(len(self.noisy.cells), np.inf))
-            )
-            for offset, (suffix, values) in enumerate(zip(("low", "high"), ends, strict=True)):
-                result.insert(
-                    place + offset, f"{output.name}_{suffix}", values[self.cells], allow_duplicates=True
-                )
-            threshold = self._threshold(leaves)
-            # possibly shown only because of the noise
-            if found is not None and threshold is not None:
-                near = found.low[self.cells] <= threshold
-                result.insert(place + 2, f"{output.name}_near_threshold", near, allow_duplicates=True)
-        return result
+            every[place] = found and Interval(found.low[self.cells], found.high[self.cells])
+        return every
 
     def _threshold(self, leaves: list[str]) -> int | None:
         """The threshold that this count had to pass for its key to be shown, if it decided that."""

@@ -10,18 +10,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from privsql.errors import PrivsqlError
 from privsql.planning.composed_plan import ComposedPlan
 from privsql.planning.precision.half_widths import check_level
+from privsql.planning.precision.interval_kinds import IntervalKind, box_table
 from privsql.results.answer import Answer
+from privsql.results.joint_box import BoxResult, level_of_each, read_box, with_ends
 from privsql.results.result_table import ResultTable
 from privsql.results.simulation import (
     Ends,
     Finish,
     Floats,
     as_floats,
-    can_be_simulated,
     ends_of_cells,
     is_number,
+    rows_of,
     simulate,
     simulated_ends,
     tables_with,
@@ -29,6 +32,7 @@ from privsql.results.simulation import (
 from privsql.sql.split.influence import Influence
 
 Tables = Mapping[str, Mapping[str, tuple[Any, Any]]]
+_USUAL = 0.95
 RunMany = Callable[[str, Tables, Sequence[Tables]], list[list[Any]]]
 
 
@@ -69,12 +73,17 @@ class ComposedAnswer(ResultTable):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What may be missing from the answer: the warnings of all releases, and which intervals are
-        approximate.
+        """What may be missing from the answer: the warnings of all releases, which intervals are
+        approximate, and which numbers have none.
         """
         listed = [warning for each in self.releases for warning in each.warnings]
         if self.simulated:
             listed.append(f"Intervals of {', '.join(self.simulated)} are simulated, and approximate.")
+        without = self._named(IntervalKind.NONE)
+        if without:
+            listed.append(f"No interval for {', '.join(without)}: no rule has ends for what is computed.")
+        if self.boxed and self._box(_USUAL) is None:
+            listed.append(f"No interval for {', '.join(self.boxed)}: its ends could not be computed.")
         return tuple(dict.fromkeys(listed))
 
     @property
@@ -85,17 +94,36 @@ class ComposedAnswer(ResultTable):
     # -- intervals -------------------------------------------------------------------------------------------
     @property
     def simulated(self) -> tuple[str, ...]:
-        """The columns whose intervals are simulated."""
-        if self.plan.simulated is None or not all(map(can_be_simulated, self.parts)):
-            return ()
-        return tuple(self.columns[place] for place in self._reached(Influence.SMOOTH))
+        """The columns whose intervals are simulated, and so approximate."""
+        return self._named(IntervalKind.SIMULATED)
+
+    @property
+    def boxed(self) -> tuple[str, ...]:
+        """The columns whose intervals follow by rules from those of all released numbers at once: they hold
+        together, with at least the probability asked for.
+        """
+        return self._named(IntervalKind.BOXED)
+
+    def _named(self, kind: IntervalKind) -> tuple[str, ...]:
+        """The numbers and truth values with this kind of interval."""
+        return tuple(self.columns[place] for place in self._of_kind(kind))
+
+    def _of_kind(self, kind: IntervalKind) -> list[int]:
+        return [
+            place
+            for place, each in enumerate(self.plan.interval_kinds)
+            if each is kind and (is_number(self.arrays[place]) or kind is not IntervalKind.RELEASE)
+        ]
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
         """The answer with an interval for each number that has one. Intervals cover the noise only.
 
         A released number has the interval of its release; a smooth function of released numbers has one by
-        simulation (see `simulated`). Maxima, ranks and the like have none. Of a second stage they hold for
-        the constants that it was given.
+        simulation (see `simulated`); maxima, ranks, counts of noisy rows and the like have one by rules (see
+        `boxed`). Of a second stage they hold for the constants that it was given.
+
+        Where the noise may decide which rows are shown, the last column, `row_certain`, says which rows would
+        be there without it, at this confidence level.
 
         Arguments:
             level: the confidence level.
@@ -115,18 +143,22 @@ class ComposedAnswer(ResultTable):
         result = self.df()
         ends = {place: each for place, each in self._ends(level).items() if np.isfinite(each.low).any()}
         for place in sorted(ends, reverse=True):
-            name = self.columns[place]
-            result.insert(place + 1, f"{name}_high", ends[place].high, allow_duplicates=True)
-            result.insert(place + 1, f"{name}_low", ends[place].low, allow_duplicates=True)
+            name, truth = self.columns[place], not is_number(self.arrays[place])
+            for suffix, values in (("high", ends[place].high), ("low", ends[place].low)):
+                shown = pd.Series(values).astype("boolean") if truth else values
+                result.insert(place + 1, f"{name}_{suffix}", shown, allow_duplicates=True)
+        box = self._box(level)
+        if box is not None and box.certain is not None:
+            result.insert(len(result.columns), "row_certain", box.certain, allow_duplicates=True)
         return result
 
     def _ends(self, level: float) -> dict[int, Ends]:
-        cells, smooth = (
-            self._reached(Influence.CELL),
-            self._reached(Influence.SMOOTH) if self.simulated else [],
-        )
-        if self.plan.simulated is None or not (cells or smooth) or not len(self):
+        """The ends of every number that has some, by its place."""
+        if not len(self):
             return {}
+        cells, smooth, boxed = (
+            self._of_kind(kind) for kind in (IntervalKind.RELEASE, IntervalKind.SIMULATED, IntervalKind.BOXED)
+        )
         found: dict[int, Ends] = {}
         if cells:
             low, high = zip(*(ends_of_cells(each, level) for each in self.releases), strict=True)
@@ -135,17 +167,30 @@ class ComposedAnswer(ResultTable):
         for place in smooth:
             value = as_floats(self.arrays[place])
             found[place] = simulated_ends(value, self._draws[:, place], level)
-        return found
+        box = self._box(level) if boxed else None
+        return found if box is None else found | {place: box.ends[place] for place in boxed}
 
-    def _reached(self, influence: Influence) -> list[int]:
-        """The places of the numbers that noise reaches so."""
-        if self.plan.simulated is None:
-            return []
-        return [
-            place
-            for place, each in enumerate(self.plan.simulated.columns)
-            if each is influence and is_number(self.arrays[place])
-        ]
+    def _box(self, level: float) -> BoxResult | None:
+        """The ends that follow from those of all released numbers at once; None where there are none."""
+        if level not in self._boxes:
+            self._boxes[level] = self._boxed_at(level)
+        return self._boxes[level]
+
+    @cached_property
+    def _boxes(self) -> dict[float, BoxResult | None]:
+        return {}
+
+    def _boxed_at(self, level: float) -> BoxResult | None:
+        box, named = self.plan.boxed, list(zip(self.plan.parts, self.parts, strict=True))
+        if box is None:
+            return None
+        share = level_of_each({part.name: each for part, each in named if not each.plan.public}, box, level)
+        tables = {part.name: with_ends(each, box_table(part.plan), share) for part, each in named}
+        try:
+            [columns] = self.compute.run_many(self.plan.ends, {}, [tables])
+        except PrivsqlError:  # an end is too large for its type, or there are too many rows to compare
+            return None
+        return read_box(box, columns, self.arrays)
 
     @cached_property
     def _draws(self) -> Floats:
@@ -175,7 +220,7 @@ class ComposedAnswer(ResultTable):
         keys = [place for place, each in enumerate(self.plan.simulated.columns) if each is Influence.NONE]
         numbers = [place for place, array in enumerate(self.arrays) if is_number(array) and place not in keys]
         missing = np.full(len(self), np.nan)
-        own, others = (_rows([listed[place] for place in keys]) for listed in (self.arrays, columns))
+        own, others = (rows_of([listed[place] for place in keys]) for listed in (self.arrays, columns))
         places = {row: place for place, row in enumerate(others)}
         if len(columns[0]) == 1 == len(self) and not keys:
             own, places = [()], {(): 0}
@@ -200,6 +245,7 @@ class ComposedAnswer(ResultTable):
             "charged": sum(each["charged"] for each in receipts),
             "above": self.plan.above,
             "simulated": list(self.simulated),
+            "boxed": list(self.boxed),
             "warnings": list(self.warnings),
             "releases": receipts,
         }
@@ -242,12 +288,3 @@ class ComposedAnswer(ResultTable):
 
 
 AnyAnswer = Answer | ComposedAnswer
-
-
-def _rows(columns: Sequence[Any]) -> list[tuple[Any, ...]]:
-    listed = [[_hashable(value) for value in np.ma.asarray(each).tolist()] for each in columns]
-    return list(zip(*listed, strict=True))
-
-
-def _hashable(value: Any) -> Any:
-    return repr(value) if isinstance(value, (list, dict, np.ndarray)) else value

@@ -6,6 +6,7 @@ import html as escaping
 import math
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from privsql.results.answer import Answer
@@ -36,7 +37,7 @@ def _cells(answer: AnyAnswer) -> tuple[list[str], list[list[str]], list[bool]]:
             if hasattr(value, "__index__") and not isinstance(value, bool) and name not in lows:
                 text = str(value)  # a key: 2024 is a year, not 2,024
             if name in lows:
-                low, high = float(ends[lows[name]].iloc[index]), float(ends[f"{name}_high"].iloc[index])
+                low, high = ends[lows[name]].iloc[index], ends[f"{name}_high"].iloc[index]
                 text += f"  [{_text(_neat(low, value))}, {_text(_neat(high, value))}]"
             row.append(text)
         rows.append(row)
@@ -50,7 +51,10 @@ def _cells(answer: AnyAnswer) -> tuple[list[str], list[list[str]], list[bool]]:
     )
 
 
-def _neat(end: float, value: Any) -> Any:
+def _neat(end: Any, value: Any) -> Any:
+    if end is pd.NA or isinstance(end, (bool, np.bool_)):
+        return end
+    end = float(end)
     return int(end) if math.isfinite(end) and end == int(end) and not isinstance(value, float) else end
 
 

@@ -13,6 +13,10 @@ import pandas as pd
 
 from privsql.results.extras import arrow_table, optional, unwritable
 
+_NAT = np.datetime64("NaT")
+_FIRST, _END = np.datetime64("0001-01-01", "us"), np.datetime64("10000-01-01", "us")
+_INFINITY = 2**63 - 1  # microseconds, as DuckDB stores it
+
 
 class ResultTable(ABC):
     """The columns of an answer, in every form that a person may want them in."""
@@ -121,10 +125,12 @@ class ResultTable(ABC):
         return list(zip(*columns, strict=True))
 
     def _dated(self) -> pd.DataFrame:
-        """The frame with DATE columns as dates, where pandas has only timestamps."""
+        """The frame with DATE columns as dates, where pandas has only timestamps; those beyond the calendar
+        are text.
+        """
         frame = self.frame.copy()
         for index, type_name in enumerate(self.types):
-            if type_name == "DATE":
+            if type_name == "DATE" and frame.dtypes.iloc[index].kind == "M":
                 dates = [None if pd.isna(each) else each.date() for each in frame.iloc[:, index]]
                 frame.isetitem(index, np.array(dates, dtype=object))
         return frame
@@ -132,8 +138,10 @@ class ResultTable(ABC):
 
 def _column(array: Any) -> Any:
     """A column for pandas, with NULL as NA in integers, NaN in other numbers, NaT in moments, None
-    elsewhere.
+    elsewhere. Moments are text where one of them is infinite, or in no year from 1 to 9999.
     """
+    if array.dtype.kind == "M" and _beyond_calendar(array):
+        return np.array([_moment_text(each) for each in np.ma.filled(array, _NAT)], dtype=object)
     if not isinstance(array, np.ma.MaskedArray):
         return array
     missing = np.ma.getmaskarray(array)
@@ -142,10 +150,26 @@ def _column(array: Any) -> Any:
     if array.dtype.kind == "f":
         return np.where(missing, np.nan, array.data.astype(np.float64))
     if array.dtype.kind == "M":
-        return array.filled(np.datetime64("NaT"))
+        return array.filled(_NAT)
     values = array.data.astype(object)
     values[missing] = None
     return values
+
+
+def _beyond_calendar(array: Any) -> bool:
+    """Whether Python has no date for one of these moments."""
+    moments = np.ma.filled(array, _NAT).astype("datetime64[us]")
+    known = moments[~np.isnat(moments)]
+    return bool(((known < _FIRST) | (known >= _END)).any())
+
+
+def _moment_text(value: np.datetime64) -> str | None:
+    if np.isnat(value):
+        return None
+    microseconds = int(value.astype("datetime64[us]").astype(np.int64))
+    if abs(microseconds) == _INFINITY:
+        return "infinity" if microseconds > 0 else "-infinity"
+    return str(value).replace("T", " ").removesuffix(".000000").removesuffix(" 00:00:00")
 
 
 def _is_null(value: Any) -> bool:

@@ -45,16 +45,6 @@ class Ends:
     high: Floats
 
 
-def can_be_simulated(answer: Answer) -> bool:
-    """Whether the noise of an answer can be drawn: not that of quantiles, or of keys that it chose."""
-    plan = answer.plan
-    if plan.public:
-        return True
-    noisy = {name for kind in alike_rows(plan) for name in kind.noise}
-    known = all(set(how.columns) <= noisy for how in plan.estimates.values())
-    return known and plan.levels is None and not plan.chooses and not plan.space.open
-
-
 def simulate(answer: Answer, finished: Finish, draws: int = DRAWS) -> list[Sequence[Any]]:
     """The arrays of an answer with simulated noise added to what was released, as often as wanted."""
     source = SystemRandomness()
@@ -117,10 +107,13 @@ def _of_law(source: Randomness, noise: Noise, size: int) -> Integers:
 
 def simulated_ends(value: Floats, draws: Floats, level: float) -> Ends:
     """The interval of each row from what simulated noise adds to it; NaN where a draw has no value, or where
-    the noise pulls much further to one side than to the other.
+    the noise pulls much further to one side than to the other, or for a level that needs more draws.
     """
     added = np.sort(draws - value, axis=0)
-    rank = max(0, min(len(draws) - 1, round((len(draws) + 1) * (1.0 - level) / 2.0) - 1))
+    rank = round((len(draws) + 1) * (1.0 - level) / 2.0) - 1
+    if rank < 0:  # even the extremes of the draws are not so sure
+        nothing = np.full(value.shape, np.nan)
+        return Ends(nothing, nothing)
     below, above = added[rank], added[len(draws) - 1 - rank]
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.abs(below) / np.abs(above)
@@ -165,3 +158,13 @@ def _end(values: Any, like: Any) -> Any:
     if kind.kind in "iu":
         return np.ma.array(np.where(finite, found, 0).astype(kind), mask=~finite)
     return np.ma.array(found, mask=~finite)
+
+
+def rows_of(columns: Sequence[Any], size: int = 0) -> list[tuple[Any, ...]]:
+    """The rows of some columns, as keys of a dict; without columns, `size` empty rows."""
+    listed = [[_hashable(value) for value in np.ma.asarray(each).tolist()] for each in columns]
+    return list(zip(*listed, strict=True)) if listed else [()] * size
+
+
+def _hashable(value: Any) -> Any:
+    return repr(value) if isinstance(value, (list, dict, np.ndarray)) else value

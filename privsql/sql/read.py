@@ -9,19 +9,16 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from privsql.algebra.chosen_rows import chooses_rows
 from privsql.algebra.expressions import columns_of
 from privsql.algebra.owners import Whose, is_bounded, owner
 from privsql.algebra.relations import (
     BoundQuery,
-    Choose,
     Distinct,
-    Filter,
     Key,
-    Limit,
     Project,
     Relation,
     Release,
-    below,
     is_public,
     is_released,
     release_of,
@@ -32,7 +29,7 @@ from privsql.errors import Refused
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.bind.query import QueryBinder
 from privsql.sql.bind.scope import Source
-from privsql.sql.bind.select import refused_distinct
+from privsql.sql.bind.within_unit.different import refused_distinct
 from privsql.sql.parse.above import permit_above, permit_arguments
 from privsql.sql.parse.constants import NOTHING, Constants
 from privsql.sql.parse.gate import Rewrite, one_statement, parse, permitted
@@ -113,20 +110,17 @@ def _reached(query: BoundQuery) -> Reached:
     if release is None:
         return Reached(tuple((name, Influence.NONE) for name in query.names))
     keys = {each.name for each in release.keys}
-    relation, inner = query.relation, [query.relation]
-    while not isinstance(inner[-1], (Release, Choose)):
-        inner += below(inner[-1])
+    relation = query.relation
     columns = (
         relation.columns
         if isinstance(relation, Project)
         else tuple((e.name, e.column) for e in relation.fields)
     )
-    chosen = any(isinstance(each, (Filter, Limit, Distinct, Choose)) for each in inner)
     influences = (
         Influence.NONE if {each.name for each in columns_of(expression)} <= keys else Influence.CELL
         for _, expression in columns
     )
-    return Reached(tuple(zip(query.names, influences, strict=True)), chosen)
+    return Reached(tuple(zip(query.names, influences, strict=True)), chooses_rows(relation))
 
 
 def _bound(statement: exp.Expr, catalogue: Catalogue) -> Source:

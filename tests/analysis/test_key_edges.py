@@ -130,7 +130,7 @@ def test_a_public_column_with_too_many_values_is_a_range(session, monkeypatch):
 def test_too_many_combinations_of_a_public_table_are_not_listed(session, monkeypatch):
     question = "SELECT wide.c, wide.s, COUNT(*) FROM t JOIN wide ON t.i = wide.a GROUP BY 1, 2"
     assert session.explain(question, epsilon=1).cells == 100
-    monkeypatch.setattr("privsql.analysis.keys.MOST_COMBINATIONS", 99)
+    monkeypatch.setattr("privsql.analysis.public_keys.combinations.MOST_COMBINATIONS", 99)
     assert (
         session.explain(f"{question} ", epsilon=1).cells == 700
     )  # another text: this one was planned before

@@ -272,7 +272,7 @@ def rewritten(data: Path, change: dict[str, object]) -> None:
             )
             | change
         )
-        row["digest"] = answer_file._digest([row[name] for name in names[:-1]])
+        row["digest"] = answer_file.digest_of([row[name] for name in names[:-1]])
         settings = ", ".join(f"{name} = ?" for name in names)
         connection.execute(f"UPDATE answers_1 SET {settings}", [row[name] for name in names])
 

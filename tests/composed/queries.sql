@@ -184,3 +184,112 @@ SELECT p.state, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS t FROM people p GROUP BY
 SELECT * FROM states JOIN (SELECT state, COUNT(*) AS n FROM people GROUP BY state) g USING (state)
 
 SELECT [state] AS l, SUM(n) OVER () AS m FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state)
+
+-- subqueries inside expressions
+SELECT COUNT(*) AS n FROM people p WHERE p.id NOT IN (SELECT v.id FROM visits v WHERE v.cost > 30)
+
+SELECT COUNT(*) AS n FROM people p WHERE 30 IN (SELECT v.cost FROM visits v WHERE v.id = p.id)
+
+SELECT COUNT(*) AS n FROM people p WHERE p.age IN (SELECT v.cost FROM visits v WHERE v.id = p.id)
+
+SELECT COUNT(*) AS n FROM people p WHERE p.age NOT IN (SELECT v.cost FROM visits v WHERE v.id = p.id)
+
+SELECT COUNT(*) AS n FROM people p WHERE NOT (p.age IN (SELECT v.cost FROM visits v WHERE v.id = p.id))
+
+SELECT COUNT(*) AS n FROM people p WHERE p.age NOT IN (SELECT nullif(v.cost, 7) FROM visits v WHERE v.id = p.id)
+
+SELECT COUNT(*) AS n FROM people p WHERE nullif(p.age, 7) NOT IN (SELECT v.cost FROM visits v WHERE v.id = p.id)
+
+SELECT COUNT(*) FILTER (WHERE NOT EXISTS (SELECT 1 FROM visits v WHERE v.id = p.id)) AS n FROM people p
+
+SELECT COUNT(*) AS n FROM people p WHERE smoker OR EXISTS (SELECT 1 FROM visits v WHERE v.id = p.id AND v.cost > 40)
+
+SELECT COUNT(*) AS n FROM people p WHERE smoker OR p.age IN (SELECT v.cost FROM visits v WHERE v.id = p.id)
+
+SELECT COUNT(*) AS n FROM people p WHERE p.age = (SELECT COUNT(*) FROM visits v WHERE v.id = p.id)
+
+SELECT COUNT(*) AS n FROM people p WHERE (SELECT SUM(cost) FROM visits v WHERE v.id = p.id) IS NULL
+
+SELECT COUNT(*) AS n FROM people p WHERE (SELECT COUNT(*) + MAX(cost) FROM visits v WHERE v.id = p.id) > 40
+
+SELECT COUNT(*) AS n FROM people p WHERE (SELECT COALESCE(SUM(cost), 0) - p.age FROM visits v WHERE v.id = p.id AND v.kind = 'a') > 0
+
+SELECT state, AVG((SELECT COUNT(*) FROM visits v WHERE v.id = p.id)) AS m FROM people p WHERE (SELECT COUNT(*) FROM visits v WHERE v.id = p.id) <= 10 GROUP BY state
+
+SELECT COUNT(*) AS n FROM people WHERE state IN (SELECT state FROM states WHERE region = 'west') OR age > 80
+
+SELECT COUNT(*) AS n FROM people p WHERE income > (SELECT AVG(population) FROM states)
+
+SELECT COUNT(*) AS n FROM people p WHERE income > (SELECT MAX(population) FROM states s WHERE s.region = 'west') * 20
+
+SELECT COUNT(*) AS n FROM visits v WHERE (SELECT age FROM people p WHERE p.id = v.id) > 50
+
+SELECT COUNT(*) AS n FROM visits v WHERE v.cost > (SELECT AVG(w.cost) FROM visits w WHERE w.id = v.id AND w.kind = v.kind)
+
+SELECT SUM(CASE WHEN EXISTS (SELECT 1 FROM visits v WHERE v.id = p.id AND v.kind = 'a') THEN 1 ELSE 0 END) AS n FROM people p
+
+SELECT AVG(n) AS m FROM (SELECT p.id, (SELECT COUNT(*) FROM visits v WHERE v.id = p.id) AS n FROM people p) WHERE n <= 12
+
+SELECT COUNT(*) AS n FROM (SELECT *, (SELECT COUNT(*) FROM visits v WHERE v.id = p.id) AS k FROM people p) WHERE k > 3 AND age > 20
+
+WITH x AS (SELECT p.*, (SELECT MAX(cost) FROM visits v WHERE v.id = p.id) AS top FROM people p) SELECT state, COUNT(*) AS n FROM x WHERE top > 40 GROUP BY state
+
+SELECT s.state, (SELECT COUNT(*) FROM people p WHERE p.state = s.state) AS n, (SELECT AVG(age) FROM people p WHERE p.state = s.state) AS m FROM states s
+
+SELECT COUNT(*) AS n FROM people p WHERE p.age > (SELECT AVG(q.age) FROM people q WHERE q.state = p.state)
+
+SELECT state, COUNT(*) AS n FROM people p WHERE p.income > 1.5 * (SELECT AVG(q.income) FROM people q WHERE q.state = p.state AND q.sex = p.sex) GROUP BY state
+
+SELECT state, COUNT(*) AS n, (SELECT region FROM states s WHERE s.state = p.state) AS region FROM people p GROUP BY state
+
+SELECT state, COUNT(*) AS n FROM people p GROUP BY state HAVING COUNT(*) > 5 * (SELECT population FROM states s WHERE s.state = p.state)
+
+SELECT p.state, COUNT(*) AS n, (SELECT COUNT(*) FROM visits v JOIN people q ON q.id = v.id WHERE q.state = p.state) AS visits FROM people p GROUP BY p.state
+
+WITH a AS (SELECT state, AVG(income) AS m FROM people GROUP BY state) SELECT COUNT(*) AS n FROM people p WHERE income > (SELECT m FROM a WHERE a.state = p.state)
+
+SELECT COUNT(*) AS n FROM people p WHERE (SELECT COUNT(*) FROM visits v WHERE v.id = p.id HAVING COUNT(*) > 1) < 5
+
+SELECT state FROM states s WHERE population > (SELECT AVG(population) FROM states t WHERE t.region = s.region)
+
+SELECT s.state FROM states s WHERE s.population * 10 < (SELECT COUNT(*) FROM people p WHERE p.state = s.state)
+
+SELECT s.region, SUM((SELECT COUNT(*) FROM people p WHERE p.state = s.state)) AS n FROM states s GROUP BY s.region
+
+SELECT COUNT(DISTINCT p.state) AS n FROM people p WHERE (SELECT COUNT(DISTINCT kind) FROM visits v WHERE v.id = p.id) = 2
+
+SELECT MEDIAN((SELECT COUNT(*) FROM visits v WHERE v.id = p.id)) AS m FROM people p WHERE (SELECT COUNT(*) FROM visits v WHERE v.id = p.id) BETWEEN 0 AND 20
+
+SELECT COUNT(*) AS n FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.id = p.id AND v.cost > (SELECT AVG(cost) FROM visits w WHERE w.id = v.id))
+
+SELECT COUNT(*) AS n FROM people p LEFT JOIN visits v ON v.id = p.id WHERE v.cost > (SELECT MIN(w.cost) FROM visits w WHERE w.id = p.id)
+
+SELECT COUNT(*) AS n FROM people p, visits v WHERE v.id = p.id AND v.cost > (SELECT MIN(w.cost) FROM visits w WHERE w.id = p.id)
+
+SELECT CASE WHEN (SELECT COUNT(*) FROM visits v WHERE v.id = p.id) > 3 THEN 'many' ELSE 'few' END AS k, COUNT(*) AS n FROM people p GROUP BY k
+
+SELECT COUNT(*) AS n FROM people p WHERE id IN (SELECT id FROM visits WHERE cost > 40) OR smoker
+
+SELECT COUNT(*) FILTER (WHERE id NOT IN (SELECT id FROM visits)) AS n FROM people
+
+SELECT s.region, COUNT(*) AS n FROM people p JOIN states s USING (state) WHERE (SELECT MAX(cost) FROM visits v WHERE v.id = p.id AND v.kind = 'b') > 30 GROUP BY s.region
+
+SELECT COUNT(*) AS n FROM people p WHERE age > (SELECT AVG(v.cost) * 2 FROM visits v WHERE v.id = p.id) AND smoker
+
+SELECT AVG((SELECT MEDIAN(cost) FROM visits v WHERE v.id = p.id)) AS m FROM people p
+
+SELECT COUNT(*) AS n FROM people p WHERE (SELECT bool_and(cost > 5) FROM visits v WHERE v.id = p.id)
+
+SELECT p.state, COUNT(*) AS n FROM people p WHERE p.age > (SELECT AVG(age) FROM people q WHERE q.state = p.state) GROUP BY p.state HAVING COUNT(*) > 10
+
+SELECT s.state, l.n FROM states s, LATERAL (SELECT COUNT(*) AS n FROM (SELECT state, COUNT(*) AS k FROM people GROUP BY state) r WHERE r.state = s.state) l
+
+WITH a AS (SELECT state, AVG(income) AS m FROM people GROUP BY state) SELECT COUNT(*) AS n FROM people p WHERE income > (SELECT MAX(m) FROM a WHERE a.state <= 'NY' AND a.state = p.state)
+
+SELECT COUNT(*) AS n FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.id = p.id AND v.cost IN (SELECT population FROM states))
+
+SELECT state, SUM(CASE WHEN (SELECT COUNT(*) FROM visits v WHERE v.id = p.id) = 0 THEN 1 ELSE 0 END) * 100.0 / COUNT(*) AS pct FROM people p GROUP BY state
+
+SELECT COUNT(*) AS n FROM (SELECT id, age - (SELECT AVG(age) FROM people) AS above FROM people) WHERE above > 10
+
+SELECT age > (SELECT AVG(age) FROM people) AS old, COUNT(*) AS n FROM people GROUP BY 1

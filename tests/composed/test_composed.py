@@ -77,6 +77,16 @@ def test_without_budget_nothing_is_charged(session):
     assert "refused" in str(session.explain(TWO, epsilon=11.0))
 
 
+def test_a_refusal_speaks_of_the_whole_price(session):
+    session.query("SELECT COUNT(*) FROM people", epsilon=8.0)
+    with pytest.raises(
+        privsql.BudgetError, match="this costs epsilon 3, but only 2 of 10 is left"
+    ) as refused:
+        session.query(TWO, epsilon=3.0)
+    assert "epsilon=2 or less" in str(refused.value)
+    session.query(TWO, epsilon=2.0)
+
+
 def test_what_the_engine_does_not_accept_above_is_not_charged(session):
     with pytest.raises(privsql.SqlError) as refused:
         session.query("SELECT n.x, SUM(n) OVER () FROM (SELECT COUNT(*) AS n FROM people)", epsilon=1.0)
@@ -194,7 +204,7 @@ def test_what_the_first_stage_makes_impossible_is_no_failure_of_the_engine(sessi
 
 
 def test_a_release_of_another_price_does_not_run_in_the_second_stage(session, monkeypatch):
-    monkeypatch.setattr(composing, "_costs_no_more", lambda *_: False)
+    monkeypatch.setattr(composing, "_is_covered", lambda *_: False)
     with pytest.raises(privsql.Refused) as refused:
         session.query(OLDER, epsilon=1.0)
     assert refused.value.code == "refused-stages"

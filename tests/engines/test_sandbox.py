@@ -471,3 +471,53 @@ def test_the_sandbox_of_this_program_runs() -> None:
     assert sandbox().run("SELECT max(n) FROM r0", {"r0": {"n": ([3, 5], BIGINT)}})[0].tolist() == [5]
     sandbox().close()
     gc.collect()
+
+
+# -- replies that no sandbox sends ---------------------------------------------------------------------------
+class _Odd:
+    """A process whose every reply is odd."""
+
+    ended = False
+
+    def __init__(self, message: object) -> None:
+        self.message = message
+
+    def ask(self, request: object, until: float, buffers: object) -> tuple[object, bytearray]:
+        return self.message, bytearray()
+
+    def kill(self) -> None:
+        pass
+
+
+ODD = [
+    [],
+    None,
+    5,
+    {},
+    {"outputs": 3, "columns": [], "lengths": []},
+    {"outputs": [["x"]], "columns": [], "lengths": [0]},
+    {"outputs": [["x", "BIGINT"]], "columns": {}, "lengths": [0]},
+    {"outputs": [["x", "BIGINT"]], "columns": [{"name": "x"}], "lengths": ["a"]},
+    {"outputs": [["x", "BIGINT"]], "columns": [5], "lengths": None},
+    {"outputs": [], "columns": [], "lengths": [0, 0, 0]},
+    {"error": None, "kind": []},
+    {"failed": {}},
+]
+
+
+@pytest.mark.parametrize("message", ODD)
+def test_an_odd_reply_is_an_error_of_ours(message: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Sandbox()
+    monkeypatch.setattr(made, "_started", lambda: _Odd(message))
+    with pytest.raises(PrivsqlError):
+        made.run(ONE, {})
+    made.close()
+
+
+@pytest.mark.parametrize("message", [[], {}, {"outputs": 3}, {"outputs": [["x"]]}, {"outputs": [None]}])
+def test_an_odd_description_is_an_error_of_ours(message: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Sandbox()
+    monkeypatch.setattr(made, "_started", lambda: _Odd(message))
+    with pytest.raises(PrivsqlError):
+        made.check(ONE, {"r0": {"x": BIGINT}})
+    made.close()

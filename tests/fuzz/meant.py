@@ -26,7 +26,6 @@ from privsql.algebra.relations import (
     Group,
     Join,
     Limit,
-    Order,
     Project,
     Relation,
     Scan,
@@ -42,6 +41,7 @@ from privsql.algebra.relations import (
 )  # fmt: skip
 from privsql.algebra.reserved import ROW_NUMBER
 from privsql.algebra.reserved import UNIT_COLUMN as UNIT
+from privsql.algebra.windows import Order
 from privsql.render import write_expressions
 from privsql.types import BINARY, BOOLEAN, DOUBLE, Kind, Type, may_overflow
 from tests.fuzz import neutral

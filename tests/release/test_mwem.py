@@ -14,9 +14,9 @@ import privsql
 from privsql.noise.marginals.mwem_rounds import mwem_rounds
 from privsql.planning.marginals.mwem_plan import MwemMeasurement, measure_mwem
 from privsql.privacy.marginals.residual_price import Neighbouring
-from privsql.release.dense_fit import grouped, marginal_of
-from privsql.release.multiplicative_weights import learned
 from privsql.release.releases import ReleaseRequest
+from privsql.release.rows.dense_fit import grouped, marginal_of
+from privsql.release.rows.multiplicative_weights import learned
 from tests.noise.statistics import FALSE_ALARM, Buffered, p_value
 from tests.release.people import BINS, connect, people
 from tests.release.test_residual_noise import exact_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 
 import duckdb
@@ -105,3 +106,24 @@ def session_of_dates():
     ranges = {"b": {"range": [0, 9]}, "f": {"range": [0, 1]}, "d": late, "ts": late}
     with privsql.connect(source, {"tables": {"t": {"columns": ranges}}}) as session:
         yield session
+
+
+@pytest.mark.parametrize(
+    ("workload", "changes"),
+    [
+        (WORKLOAD, {"columns": None}),
+        (WORKLOAD, {"columns": (1, 2)}),
+        (WORKLOAD, {"ways": "many"}),
+        (WORKLOAD, {"ways": 0}),
+        (WORKLOAD, {"bins": 5}),
+        (WORKLOAD, {"bins": {"age": (object(), 3)}}),
+        (WORKLOAD, {"bins": {3: 4}}),
+        (WORKLOAD, {"chosen": ((9, 10),), "columns": ()}),
+        (privsql.ranges("age"), {"column": None}),
+        (privsql.ranges("age"), {"bins": {}}),
+        (privsql.ranges("age"), {"bins": ("a", None)}),
+    ],
+)
+def test_a_workload_whose_fields_were_changed_is_checked_again(workload, changes):
+    with connect(people(10)) as session, pytest.raises(privsql.PrivsqlError):
+        session.release(dataclasses.replace(workload, **changes), "people", **PRICE)

@@ -140,7 +140,7 @@ def test_without_budget_nothing_is_read(frame):
 
 def test_a_release_that_fails_is_charged_and_says_nothing(frame, monkeypatch):
     with connect(frame, budget={"epsilon": 2.0, "delta": 1e-5}) as session:
-        monkeypatch.setattr("privsql.release.releases.release_residuals", lambda *_: [][len(frame)])
+        monkeypatch.setattr("privsql.release.releases.release_part", lambda *_: [][len(frame)])
         with pytest.raises(privsql.EngineError, match="failed after it was charged"):
             session.release(WORKLOAD, "people", **PRICE)
         assert session.budget.spent.epsilon == 1 and session.history()["failed"].all()

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import privsql
-from privsql.release.dense_fit import fitted_table, grouped, marginal_of
-from privsql.release.row_edits import corrected
-from privsql.release.synthetic_rows import rows_of, systematic_counts, uniform
+from privsql.release.rows.dense_fit import fitted_table, grouped, marginal_of
+from privsql.release.rows.row_edits import corrected
+from privsql.release.rows.synthetic_rows import rows_of, systematic_counts, uniform
 from tests.noise.statistics import SOURCE
 from tests.release.people import BINS, connect, people
 
@@ -113,7 +113,7 @@ def test_a_synthetic_table_is_charged_once(source):
 def test_a_failed_fit_loses_the_rows_but_neither_release_nor_charge(source, monkeypatch):
     with privsql.connect(source, {"tables": {"people": {"columns": COLUMNS}}}) as session:
         columns = ["age", "state", "smoker", "income"]
-        monkeypatch.setattr("privsql.release.synthesis.fitted_table", _interrupted)
+        monkeypatch.setattr("privsql.release.rows.synthesis.fitted_table", _interrupted)
         with pytest.raises(KeyboardInterrupt):
             session.synthesize("people", columns, **PRICE, bins=BINS)
         monkeypatch.undo()
@@ -242,6 +242,6 @@ def test_exchanged_rows_have_their_marginals_more_nearly():
 
 
 def test_many_rows_are_left_as_they_were_drawn(monkeypatch):
-    monkeypatch.setattr("privsql.release.row_edits.MOST_PLACES", 10)
+    monkeypatch.setattr("privsql.release.rows.row_edits.MOST_PLACES", 10)
     rows = [np.array([0, 1, 0, 1, 1, 1])]
     assert corrected(rows, [np.zeros(6, dtype=np.int64)], [((0,), np.array([6.0, 0.0]))]) == rows

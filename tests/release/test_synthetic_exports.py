@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 
 import privsql
+from tests.release.people import BINS as PARTS
+from tests.release.people import connect, people
 
 NAME = 'the "odd" table'
 UNIQUE = "00000000-0000-0000-0000-000000000001"
@@ -76,3 +78,30 @@ def test_a_file_that_cannot_be_written_is_a_source_error(synthetic, tmp_path):
     with pytest.raises(privsql.SourceError) as caught:
         synthetic.to_parquet(tmp_path / "missing" / "x.parquet")
     assert caught.value.code == "source-file" and caught.value.suggestion
+
+
+def test_the_report_is_drawn_with_two_bars_for_every_marginal():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    with connect(people(300)) as session:
+        made = session.synthesize(
+            "people", ["age", "state", "smoker"], bins={"age": PARTS["age"]}, epsilon=1.0, delta=1e-6
+        )
+        many = session.synthesize("people", bins=PARTS, epsilon=1.0, delta=1e-6, ways=4)
+    ax = made.plot()
+    report = made.report().sort_values("predicted", ascending=False, kind="stable")
+    assert [each.get_width() for each in ax.patches] == [*report["predicted"], *report["rows_off"]]
+    assert [each.get_text() for each in ax.get_yticklabels()] == report["columns"].tolist()
+    assert f"{len(made):,} rows like those of people" in ax.get_title() and "epsilon 1" in ax.get_title()
+    assert len(many.plot(pyplot.figure().subplots()).patches) == 2 * len(many.report())
+    pyplot.close("all")
+
+
+def test_of_many_marginals_the_worst_are_drawn():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    from privsql.results.report_plot import plot_report
+
+    rows = [{"columns": f"c{place}", "predicted": place / 100, "rows_off": 0.01} for place in range(60)]
+    ax = plot_report(pd.DataFrame(rows), "many")
+    labels = [each.get_text() for each in ax.get_yticklabels()]
+    assert labels[0] == "c59" and labels[-1] == "mean of 37 others" and len(labels) == 24
+    pyplot.close("all")

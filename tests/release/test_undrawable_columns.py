@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import privsql
-from privsql.release import synthesis
-from privsql.release.synthetic_rows import _whole_within
+from privsql.release.rows import synthesis
+from privsql.release.rows.synthetic_rows import _whole_within
 from tests.release.people import connect, people
 
 DECLARED = {

@@ -50,6 +50,13 @@ def test_a_quotient_by_almost_nothing_has_no_interval():
     assert np.isnan(simulated_ends(np.array([10.0]), draws, 0.95).low).all()
 
 
+def test_a_level_that_needs_more_draws_has_no_interval():
+    random = np.random.default_rng(2)
+    draws = random.normal(0.0, 1.0, (DRAWS, 1))
+    assert np.isfinite(simulated_ends(np.zeros(1), draws, 0.995).low).all()
+    assert np.isnan(simulated_ends(np.zeros(1), draws, 0.999).low).all()
+
+
 def test_a_draw_without_a_value_leaves_no_interval():
     draws = np.zeros((DRAWS, 2))
     draws[3, 1] = np.nan

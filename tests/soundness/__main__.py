@@ -1,4 +1,4 @@
-"""python -m tests.soundness [rows|units|composed] [cases] [first seed] [processes] [violations to stop at]: a long run; prints every violation, exits 1 if there is one."""
+"""python -m tests.soundness [rows|units|windows|composed|joins] [cases] [first seed] [processes] [violations to stop at]: a long run; prints every violation, exits 1 if there is one."""
 
 # ruff: noqa: E501 -- tables read better in one line each
 from __future__ import annotations

@@ -20,8 +20,9 @@ import privsql
 from privsql.audit.falsify import both_ways, movements, price_errors, run_exactly
 from tests.soundness import unit_worlds, worlds
 from tests.soundness.composed import ComposedGenerator, plans_of
+from tests.soundness.join_queries import JoinGenerator
 from tests.soundness.queries import Generator
-from tests.soundness.unit_queries import UnitGenerator
+from tests.soundness.unit_queries import UnitGenerator, WindowedUnits
 
 _NAMES = {"l1": "L1", "linf": "LINF", "l2 squared": "L2", "span of scores": "SCORE"}
 
@@ -42,6 +43,8 @@ KINDS = {
     "rows": Kind(worlds.make_world, worlds.load, Generator, 4, 10),
     "composed": Kind(worlds.make_world, worlds.load, ComposedGenerator, 4, 10),
     "units": Kind(unit_worlds.make_world, unit_worlds.load, UnitGenerator, 6, 20, again=True),
+    "windows": Kind(unit_worlds.make_world, unit_worlds.load, WindowedUnits, 6, 20, again=True),
+    "joins": Kind(unit_worlds.make_world, unit_worlds.load, JoinGenerator, 6, 20, again=True),
 }
 
 

@@ -12,6 +12,7 @@ from random import Random
 
 from tests.soundness.queries import Generator, Seen
 from tests.soundness.unit_worlds import Table
+from tests.soundness.windows import WINDOW_CONSTRUCTS, WindowWriter
 
 UNIT_CONSTRUCTS = frozenset({
     "table", "join-unit", "join-left", "join-right", "join-using", "join-comma", "join-raw", "join-back", "join-public", "join-public-left", "join-cross", "join-values",
@@ -20,7 +21,7 @@ UNIT_CONSTRUCTS = frozenset({
     "where-below", "computed", "cte", "odd-alias", "count-distinct", "count-units", "units-filter", "public-only", "threads", "union-tags", "union-several",
     "zero-sign", "lowered", "where-semi", "join-matches", "per-unit-median", "median", "quantile", "quantiles", "min", "max", "unnest", "unnest-public",
     "join-padded",
-})  # fmt: skip
+}) | WINDOW_CONSTRUCTS  # fmt: skip
 _PER_UNIT = ["COUNT(*)", "COUNT({any})", "SUM({num})", "SUM({num})", "MIN({any})", "MAX({any})", "AVG({num})", "AVG({num})", "arg_max({any}, {any2})", "arg_min({any}, {any2})",
              "COUNT(DISTINCT {any})", "bool_or({bool})", "bool_and({bool})", "COUNT(*) FILTER (WHERE {bool})", "SUM({num}) FILTER (WHERE {bool})", "COUNT_IF({bool})",
              "first({any} ORDER BY {any2})", "last({any} ORDER BY {any2} DESC NULLS FIRST)", "any_value({any})", "first({any} ORDER BY {any2} DESC) FILTER (WHERE {bool})"]  # fmt: skip
@@ -60,6 +61,7 @@ class UnitGenerator(Generator):
     """Writes one query over a world of units."""
 
     odd: set[str] = field(default_factory=set)  # odd names that are taken
+    windows: float = 0.1  # how often rows get windows
 
     # -- tables --------------------------------------------------------------------------------------------
     def table(self, name: str = "t") -> list[Seen]:
@@ -140,7 +142,22 @@ class UnitGenerator(Generator):
             "join": self.join_unit, "public": self.join_public, "semi": self.semi, "per-unit": self.per_unit, "where": self.where, "computed": self.computed,
             "union": self.union, "unpivot": self.unpivot, "distinct": self.distinct, "back": self.join_back,
         }  # fmt: skip
-        return makers[form](below, depth) or below
+        return self.windowed(makers[form](below, depth) or below)
+
+    def windowed(self, below: From) -> From:
+        """The rows with windows within their unit, some of the time; by itself, so that other queries stay the same."""
+        state = self.rng.getstate()[1]
+        own = Random(f"windows {state[0]} {state[-1]}")
+        if own.random() >= self.windows or below.form not in ("unit", "rooms", "once"):
+            return below
+        below = self.inside(below)
+        units, clinics, oids = ([c.name for c in below.holding(of)] for of in ("unit", "clinic", "oid"))
+        whose = [[each] for each in oids] + ([[*units, *clinics]] if units else [])
+        writer = WindowWriter(own, below.text, list(below.scope), whose)
+        made = writer.written(self.name("yw"))
+        self.used |= writer.used
+        added = [Known(c.name, c.kind, c.bounded, c.keyable, c.pool) for c in made.added]
+        return From(made.text, [*below.scope, *added], below.form)
 
     def inside(self, source: From) -> From:
         """The same as one relation: a raw join becomes a subquery with names of its own."""
@@ -671,3 +688,10 @@ class UnitGenerator(Generator):
             else self.choice(body, scope)
         )
         return (f"WITH {', '.join(self.ctes)} " if self.ctes else "") + text
+
+
+@dataclass
+class WindowedUnits(UnitGenerator):
+    """Queries of which most have windows within a unit."""
+
+    windows: float = 0.6

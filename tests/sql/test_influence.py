@@ -34,6 +34,7 @@ TABLES = {
         ("SELECT n - (SELECT AVG(k) FROM r1) AS d FROM r0", (SMOOTH,)),
         ("SELECT state, n FROM r0 WHERE n > 5", (NONE, CELL)),  # of the rows that are shown
         ("SELECT state, n FROM r0 ORDER BY n DESC LIMIT 2", (NONE, CELL)),
+        ("SELECT state, SUM(n) AS s FROM r0 GROUP BY 1", (NONE, SMOOTH)),
         ("SELECT state, CAST(n AS VARCHAR) AS t FROM r0", (NONE, JUMPS)),
     ],
 )
@@ -50,6 +51,7 @@ def test_noise_reaches_each_column_as_smoothly_as_its_expression(sql, columns):
         "SELECT state, n FROM shown",
         "SELECT SUM(n) AS s FROM (SELECT n FROM r0 WHERE n > 5)",
         "SELECT state FROM r0 GROUP BY state, n",
+        "SELECT n > 5 AS big, COUNT(*) AS c FROM r0 GROUP BY 1",
         "SELECT DISTINCT n FROM r0",
         "SELECT state, n FROM r0 JOIN r1 ON n = k",
         "SELECT * FROM (SELECT state, n FROM r0 LIMIT 2)",

@@ -36,7 +36,8 @@ _MOST = 256 << 20  # bytes of a result
 # What leaves the engine, or its memory, in a state that nothing should run in.
 _FATAL = frozenset({"FatalException", "InternalException", "OutOfMemoryException", "MemoryError"})
 # What a reply can be that no sandbox sends.
-_UNREADABLE = (Lost, OSError, ValueError, LookupError, TypeError, RecursionError, MemoryError)
+_ODD = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, MemoryError)
+_UNREADABLE = (Lost, OSError, *_ODD)
 _OUT_OF_MEMORY = frozenset({"OutOfMemoryException", "MemoryError"})
 
 Outputs = list[tuple[str, str]]
@@ -69,13 +70,13 @@ class Sandbox:
         ]
         try:
             message, _ = self._ask(_request(sql, statements), deadline)
+            return _outputs(message)
         except _Failed as failed:
             raise SqlError(
                 "sql-engine",
                 f"DuckDB does not accept what is computed from the released values: {failed}",
                 "Check its columns, functions and types.",
             ) from None
-        return [(str(name), str(kind)) for name, kind in message["outputs"]]
 
     def run(self, sql: str, tables: Mapping[str, Table], deadline: float = DEADLINE) -> list[Array]:
         """Run a statement over tables of these columns.
@@ -145,7 +146,7 @@ class Sandbox:
         request["versions"] = len(changing) or None
         try:
             message, buffers = self._ask(request, deadline, given)
-            return _split(message, buffers)
+            return _split(message, buffers, max(1, len(changing)))
         except _Failed as failed:
             raise PrivsqlError(
                 "engine-post-processing",
@@ -164,6 +165,8 @@ class Sandbox:
                 child = self._started()
                 until = time.monotonic() + deadline
                 message, reply = child.ask({**request, "given": described}, until, buffers)
+                if not isinstance(message, dict):
+                    raise Lost
             except BaseException as error:  # also a KeyboardInterrupt: a reply may be on its way
                 self._drop()
                 if not isinstance(error, _UNREADABLE):
@@ -172,7 +175,7 @@ class Sandbox:
                     raise _Failed(f"it took more than {deadline:g} seconds.") from None
                 raise _Failed("its process ended, or its result was too large.") from None
             if "error" in message or "failed" in message:
-                kind = message.get("kind")
+                kind = str(message.get("kind"))
                 if kind in _FATAL or "failed" in message:
                     self._drop()
                 if kind in _OUT_OF_MEMORY:
@@ -225,15 +228,25 @@ def _request(sql: str, statements: list[str]) -> dict[str, Any]:
     }
 
 
-def _split(message: Mapping[str, Any], buffers: bytearray) -> list[list[Array]]:
+def _outputs(message: Mapping[str, Any]) -> Outputs:
+    """The names and types of the columns."""
+    try:
+        return [(str(name), str(kind)) for name, kind in message["outputs"]]
+    except _ODD:
+        raise _Failed("its reply could not be read.") from None
+
+
+def _split(message: Mapping[str, Any], buffers: bytearray, versions: int) -> list[list[Array]]:
     """The columns of every version."""
     try:
         columns = list(unpack(message["columns"], buffers).values())
         ends = np.cumsum(message["lengths"]).tolist()
+        if len(ends) != versions or len(columns) != len(_outputs(message)):
+            raise ValueError
         return [
             [column[start:end] for column in columns] for start, end in zip([0, *ends], ends, strict=False)
         ]
-    except (ValueError, LookupError, TypeError, MemoryError):
+    except _ODD:
         raise _Failed("its result could not be read.") from None
 
 

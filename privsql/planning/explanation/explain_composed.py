@@ -6,6 +6,7 @@ from textwrap import indent
 
 from privsql.planning.composed_plan import ComposedPlan, PlannedPart
 from privsql.planning.explanation.explain import budget_line, price_line
+from privsql.planning.precision.interval_kinds import IntervalKind
 
 
 def explain_composed(plan: ComposedPlan) -> str:
@@ -14,10 +15,19 @@ def explain_composed(plan: ComposedPlan) -> str:
         f"Answer: {', '.join(name for name, _ in plan.columns)}",
         "  computed from the releases below, at no cost:",
         indent(plan.above, "    "),
+        *_intervals(plan),
         *(_part(each) for each in plan.parts),
         price_line(plan.epsilon, plan.delta, plan.rho, plan.neighbours) + budget_line(plan),
     ]
     return "\n".join(lines)
+
+
+def _intervals(plan: ComposedPlan) -> list[str]:
+    """Which interval each number will have."""
+    noisy = [each for each in plan.outputs if each.interval is not IntervalKind.EXACT]
+    if not noisy:
+        return []
+    return ["  intervals:", *(f"    {each.name}: {each.interval.value}" for each in noisy)]
 
 
 def _part(part: PlannedPart) -> str:

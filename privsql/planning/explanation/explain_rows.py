@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from privsql.algebra.describe import describe
+from privsql.algebra.describe import describe, describe_window
 from privsql.algebra.relations import (
     AtMost,
     Choose,
@@ -26,6 +26,7 @@ from privsql.algebra.relations import (
     Unnest,
     Unpivot,
     Values,
+    WindowsWithinUnit,
     below,
 )
 from privsql.planning.explanation.tree import Branch
@@ -148,6 +149,9 @@ def _title(relation: Relation) -> str:
         case Group():
             listed = ", ".join(describe(key.expression) for key in relation.keys) or "the unit"
             return f"Group by {listed}"
+        case WindowsWithinUnit():
+            listed = ", ".join(describe_window(each) for _, each in relation.windows)
+            return f"Windows within each unit: {listed}"
         case AtMost():
             return f"At most {relation.most} rows for each {relation.column}"
         case Sort() | Limit() | Distinct():

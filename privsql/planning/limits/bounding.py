@@ -25,6 +25,7 @@ from privsql.algebra.relations import (
     Semi,
     UnionAll,
     Unpivot,
+    WindowsWithinUnit,
     below,
     walk,
 )
@@ -153,8 +154,8 @@ def bounding_within(release: Release | Choose) -> Bounding | None:
     return Bounding(unit_name(release.input), limits.max_rows, within=within, assumed=limits.assumed)
 
 
-def totals_within(relation: Relation, wanted: frozenset[str]) -> Group | None:
-    """The per-unit group whose counts or sums these columns are computed from."""
+def totals_within(relation: Relation, wanted: frozenset[str]) -> Group | WindowsWithinUnit | None:
+    """The per-unit group, or windows, whose counts or sums these columns are computed from."""
     match relation:
         case Group(per_unit=True):
             named = [(name, each) for name, each in relation.aggregates if name in wanted]
@@ -166,6 +167,12 @@ def totals_within(relation: Relation, wanted: frozenset[str]) -> Group | None:
             return totals_within(
                 relation.input, names_in([each for name, each in relation.columns if name in wanted])
             )
+        case WindowsWithinUnit():
+            shown = [each for name, each in relation.windows if name in wanted]
+            if any(each.function in _TOTALS for each in shown):
+                return relation
+            read = names_in([part for each in shown for part in each.reads])
+            return totals_within(relation.input, wanted | read)
         case Unpivot():
             on = frozenset(name for name, _ in relation.on) if relation.value.name in wanted else frozenset()
             return totals_within(relation.input, wanted | on)

@@ -107,7 +107,7 @@ def _counted(release: Release | Choose) -> tuple[Relation, tuple[Key, ...], Aggr
     ]
     group = totals_within(release.input, names_in([*added, *(key.expression for key in release.keys)]))
     if group is not None and is_bounded(release.input):
-        return group.input, group.keys, _COUNT
+        return group.input, group.keys if isinstance(group, Group) else (), _COUNT
     values = list({each.argument: None for each in aggregates})
     if len(values) == 1 and all(each.function in OF_DIFFERENT for each in aggregates):
         return release.input, release.keys, Aggregate("count_distinct", values[0], None, BIGINT)

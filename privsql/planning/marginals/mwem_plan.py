@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privsql.planning.marginals.cell_counts import CellCounts
+from privsql.planning.marginals.cell_counts import MarginalCounts
 from privsql.planning.measurements.noised import LARGEST_SCALE, Mechanism, too_noisy
 from privsql.privacy.events import Choice, Laplace
 from privsql.privacy.marginals.residual_price import Neighbouring
@@ -62,7 +62,7 @@ def measure_mwem(by: Neighbouring, rounds: int, epsilon: Fraction) -> MwemMeasur
 
 
 @dataclass(frozen=True, kw_only=True)
-class MwemPlan(CellCounts):
+class MwemPlan(MarginalCounts):
     """Everything that MWEM will do, from the workload, the schema and the policy alone."""
 
     measurement: MwemMeasurement
@@ -81,15 +81,10 @@ class MwemPlan(CellCounts):
     def to_dict(self) -> dict[str, object]:
         """The plan as JSON."""
         return {
-            "sql": self.sql,
-            "table": self.table,
+            **self.facts(),
             "ways": self.ways,
             "rounds": self.measurement.rounds,
             "mechanisms": [name for name, _ in self.measurement.events],
-            "neighbours": self.neighbours,
             "epsilon": self.epsilon,
             "delta": 0.0,
-            "rho": self.rho,
-            "why": self.why,
-            "warnings": list(self.warnings),
         }

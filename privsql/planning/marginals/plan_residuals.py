@@ -38,7 +38,6 @@ class ResidualTask:
     """What the plan may depend on. `enumerated`: columns whose type lists all their values."""
 
     scan: Scan
-    workload: Marginals
     neighbours: Neighbours
     offer: Offer
     enumerated: Collection[str]
@@ -47,46 +46,51 @@ class ResidualTask:
     dialect: Dialect
 
 
-def plan_residuals(task: ResidualTask) -> ResidualPlan:
+def plan_residuals(task: ResidualTask, workload: Marginals) -> ResidualPlan:
     """Count every row once, in the cells of all columns, and measure the residuals of the workload.
 
     Raises Refused for tables and columns that cannot be released, ArgumentError for a workload that does not
     fit, UnknownName for a column that is not there.
     """
-    if not task.offer.delta:
-        problem = "a release of marginals has Gaussian noise, which needs a delta above 0"
-        raise ArgumentError("argument-delta", problem, [(Argument("delta", "1e-6"),)])
-    counts, by = _counts(task)
+    counts, by = counted_cells(with_delta(task), cells_of_all(task, workload))
     sizes = [each.size for each in counts.columns]
-    measured = measure_residuals(sizes, task.workload.sets(), by, task.offer.epsilon, task.offer.delta)
-    return ResidualPlan(**_parts(counts), measurement=measured)
+    measured = measure_residuals(sizes, workload.sets(), by, task.offer.epsilon, task.offer.delta)
+    return ResidualPlan(**fields_of_counts(counts), workload=workload, measurement=measured)
 
 
-def plan_mwem(task: ResidualTask, rounds: int) -> MwemPlan:
+def with_delta(task: ResidualTask) -> ResidualTask:
+    """The task. Raises ArgumentError where it has no delta, which Gaussian noise needs."""
+    if not task.offer.delta:
+        problem = "a release has Gaussian noise, which needs a delta above 0"
+        raise ArgumentError("argument-delta", problem, [(Argument("delta", "1e-6"),)])
+    return task
+
+
+def plan_mwem(task: ResidualTask, workload: Marginals, rounds: int) -> MwemPlan:
     """Count every row once, in the cells of all columns, and measure some marginals, selected round by round.
 
     Raises what plan_residuals raises, but needs no delta.
     """
-    counts, by = _counts(task)
+    counts, by = counted_cells(task, cells_of_all(task, workload))
     measured = measure_mwem(by, rounds, task.offer.epsilon)
-    return MwemPlan(**_parts(counts), measurement=measured, sizes=[each.size for each in counts.columns])
+    sizes = [each.size for each in counts.columns]
+    return MwemPlan(**fields_of_counts(counts), workload=workload, measurement=measured, sizes=sizes)
 
 
-def _parts(counts: CellCounts) -> dict[str, Any]:
+def fields_of_counts(counts: CellCounts) -> dict[str, Any]:
+    """All fields, from which a plan is made that also has noise."""
     return {each.name: getattr(counts, each.name) for each in fields(CellCounts)}
 
 
-def _counts(task: ResidualTask) -> tuple[CellCounts, Neighbouring]:
+def counted_cells(task: ResidualTask, columns: tuple[ColumnCells, ...]) -> tuple[CellCounts, Neighbouring]:
     """What is counted, and what one unit can do to it."""
     if not task.scan.private:
         problem = f"{task.scan.table} is public: its counts are exact and cost nothing"
         raise Refused("refused-public-release", problem, "query it")
-    columns = tuple(_cells_of(task, name) for name in task.workload.columns)
     draft = bound_contributions(apply_limits(_draft(task, columns)))
     assert draft.stability is not None
     counts = CellCounts(
         table=task.scan.table,
-        workload=task.workload,
         columns=columns,
         statement=_statement(draft),
         relation_of_neighbours=task.neighbours,
@@ -97,7 +101,13 @@ def _counts(task: ResidualTask) -> tuple[CellCounts, Neighbouring]:
     return counts, _neighbouring(draft.stability, task.neighbours)
 
 
-def _cells_of(task: ResidualTask, name: str) -> ColumnCells:
+def cells_of_all(task: ResidualTask, workload: Marginals) -> tuple[ColumnCells, ...]:
+    """The cells of all columns of a workload."""
+    return tuple(cells_of(task, name, workload.bins.get(name.lower())) for name in workload.columns)
+
+
+def cells_of(task: ResidualTask, name: str, bins: int | tuple[Any, ...] | None) -> ColumnCells:
+    """The cells of a column. Raises UnknownName if there is none of this name, Refused if it has no cells."""
     scan = task.scan
     found = next((each for each in scan.fields if each.name.lower() == name.lower()), None)
     if found is None:
@@ -105,7 +115,6 @@ def _cells_of(task: ResidualTask, name: str) -> ColumnCells:
         raise UnknownName("name-column", problem, did_you_mean(name, [each.name for each in scan.fields]))
     claim = scan.claims[found.name]
     both = found.type.kind is Kind.BOOLEAN and set(claim.values or ()) == {False, True}
-    bins = task.workload.bins.get(name.lower())
     return column_cells(scan.table, found.column, claim, bins, both or found.name in task.enumerated)
 
 

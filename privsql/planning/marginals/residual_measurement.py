@@ -61,11 +61,18 @@ class ResidualMeasurement:
 
 
 def measure_residuals(
-    sizes: Sequence[int], workload: Sequence[Columns], by: Neighbouring, epsilon: Fraction, delta: Fraction
+    sizes: Sequence[int],
+    workload: Sequence[Columns],
+    by: Neighbouring,
+    epsilon: Fraction,
+    delta: Fraction,
+    share: Fraction = Fraction(1),
 ) -> ResidualMeasurement:
-    """Measure the residuals of a workload with the least error at (epsilon, delta)."""
+    """Measure the residuals of a workload with the least error at (epsilon, delta), or a share of its
+    ratio.
+    """
     unit_variance(epsilon, delta)  # raises ArgumentError where there is none
-    most = greatest_ratio(epsilon, delta) ** 2
+    most = greatest_ratio(epsilon, delta) ** 2 * share
     variances = planned_variances(sizes, workload, most, by)
     found = ResidualMeasurement(tuple(sizes), variances, by, epsilon, delta)
     for columns in variances:

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import combinations
 from statistics import NormalDist
 
-from privsql.planning.marginals.cell_counts import CellCounts
+from privsql.planning.marginals.cell_counts import MarginalCounts
 from privsql.planning.marginals.residual_measurement import NOISE, ResidualMeasurement
 from privsql.planning.precision.half_widths import check_level
 from privsql.privacy.marginals.residual_price import Columns
@@ -32,7 +32,7 @@ class PredictedError:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResidualPlan(CellCounts):
+class ResidualPlan(MarginalCounts):
     """Everything that a release of marginals will do, from the workload, the schema and the policy alone.
 
     `statement` counts the rows in every combination of cells that occurs, from which all marginals are added
@@ -56,7 +56,8 @@ class ResidualPlan(CellCounts):
     @property
     def what(self) -> str:
         """What the ledger records as released."""
-        return f"all {self.ways}-way marginals of {', '.join(self.names)} of {self.table}"
+        which = "some" if self.workload.chosen else "all"
+        return f"{which} {self.ways}-way marginals of {', '.join(self.names)} of {self.table}"
 
     @cached_property
     def errors(self) -> tuple[PredictedError, ...]:
@@ -64,7 +65,7 @@ class ResidualPlan(CellCounts):
         sets = (
             some for size in range(1, self.ways + 1) for some in combinations(range(len(self.columns)), size)
         )
-        return tuple(map(self.error_of, sets))
+        return tuple(self.error_of(each) for each in sets if self.covers(each))
 
     def error_of(self, columns: Columns) -> PredictedError:
         """The predicted error of one marginal, given by the places of its columns."""
@@ -72,22 +73,21 @@ class ResidualPlan(CellCounts):
         deviation = deviation_of_cell(measured.sizes, measured.variances, columns)
         return PredictedError(tuple(self.names[each] for each in columns), measured.cells(columns), deviation)
 
+    def error_lines(self) -> list[str]:
+        """What errors to expect, as text."""
+        return ["one cell is within, at 95% and before shrinking:", *_error_lines(self.errors)]
+
     def to_dict(self) -> dict[str, object]:
         """The plan as JSON."""
         return {
-            "sql": self.sql,
-            "table": self.table,
+            **self.facts(),
             "columns": {each.column.name: [_text(label) for label in each.labels] for each in self.columns},
             "ways": self.ways,
             "residuals": len(self.residuals),
             "mechanism": NOISE,
             "ratio": float(self.measurement.ratio),
-            "neighbours": self.neighbours,
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "rho": self.rho,
-            "why": self.why,
-            "warnings": list(self.warnings),
             "predicted_errors": [
                 {"columns": list(each.columns), "cells": each.cells, "deviation": each.deviation}
                 for each in self.errors
@@ -112,8 +112,7 @@ def _lines(plan: ResidualPlan) -> list[str]:
         + ("" if plan.rho is None else f", rho {plan.rho:g}"),
         f"  number of rows: {counted}",
         "  columns: " + ", ".join(f"{each.column.name} ({each.size} cells)" for each in plan.columns),
-        "  one cell is within, at 95% and before shrinking:",
-        *_error_lines(plan.errors),
+        *(f"  {each}" for each in plan.error_lines()),
         *(f"  {each}" for each in plan.warnings),
     ]
     if plan.stored:
@@ -127,9 +126,9 @@ def _error_lines(errors: Sequence[PredictedError]) -> list[str]:
     """The most and the least accurate marginals."""
     ordered = sorted(errors, key=lambda each: each.deviation)
     some = ordered if len(ordered) <= _SHOWN else [*ordered[: _SHOWN // 2], *ordered[-_SHOWN // 2 :]]
-    lines = [f"    {', '.join(each.columns)}: +- {each.half_width():,.4g}" for each in some]
+    lines = [f"  {', '.join(each.columns)}: +- {each.half_width():,.4g}" for each in some]
     if len(ordered) > _SHOWN:
-        lines.insert(_SHOWN // 2, f"    ... {len(ordered) - _SHOWN:,} more in between")
+        lines.insert(_SHOWN // 2, f"  ... {len(ordered) - _SHOWN:,} more in between")
     return lines
 
 

@@ -20,15 +20,18 @@ class Marginals:
     """All counts of up to `ways` of these columns together.
 
     `bins`: for a column of numbers or dates, into how many equal parts its declared range is cut, or the
-    edges of the parts.
+    edges of the parts. `chosen`: the marginals that are wanted, where these are not all.
     """
 
     columns: tuple[str, ...]
     ways: int
     bins: Mapping[str, int | tuple[Any, ...]] = field(default_factory=dict)
+    chosen: tuple[tuple[int, ...], ...] = ()
 
     def sets(self) -> list[tuple[int, ...]]:
         """The largest marginals, as the places of their columns; the smaller ones are parts of them."""
+        if self.chosen:
+            return list(self.chosen)
         return list(combinations(range(len(self.columns)), min(self.ways, len(self.columns))))
 
 
@@ -61,7 +64,7 @@ def marginals(
     for name, how in (bins or {}).items():
         if not isinstance(name, str) or name.lower() not in folded:
             raise _bad_bins(f"bins names {name!r}, which is not among the columns")
-        given[name.lower()] = _parts(name, how)
+        given[name.lower()] = parts_given(name, how)
     workload = Marginals(names, ways, given)
     many = math.comb(len(names), min(ways, len(names)))
     if many > MOST_MARGINALS:
@@ -80,7 +83,8 @@ def _names(columns: object) -> tuple[str, ...]:
     return listed
 
 
-def _parts(name: str, how: object) -> int | tuple[Any, ...]:
+def parts_given(name: str, how: object) -> int | tuple[Any, ...]:
+    """Into how many parts a column is cut, or their edges. Raises ArgumentError for anything else."""
     if isinstance(how, int) and not isinstance(how, bool) and 1 <= how <= 1_000:
         return how
     if isinstance(how, Sequence) and not isinstance(how, str) and 2 <= len(how) <= 1_001:

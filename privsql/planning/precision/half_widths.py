@@ -117,6 +117,9 @@ def _width(expression: Expression, plan: Plan, level: float, rows: int | None) -
         case Call(function="neg" | "cast", args=(inner,)) if expression.type.kind in NUMBERS:
             width = _width(inner, plan, level, rows)
             return width if width is None or expression.type.kind is not Kind.INTEGER else width + 0.5
+        case Call(function="greatest" | "least", args=args):
+            widths = [_width(each, plan, level, rows) for each in args]
+            return None if None in widths else max(each for each in widths if each is not None)
         case Call(function="round", args=(inner, *places)):
             width = _width(inner, plan, level, rows)
             digits = int(places[0].value or 0) if places and isinstance(places[0], Literal) else 0

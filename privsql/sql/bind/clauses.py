@@ -11,7 +11,8 @@ from sqlglot import exp
 from privsql.algebra import build
 from privsql.algebra.expressions import Expression
 from privsql.algebra.literals import ordinal
-from privsql.algebra.relations import Limit, Order, Relation
+from privsql.algebra.relations import Limit, Relation
+from privsql.algebra.windows import Order
 from privsql.errors import Place, Refused, SqlError
 from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.parse.places import place_of

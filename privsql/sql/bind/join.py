@@ -12,23 +12,24 @@ from dataclasses import replace
 from sqlglot import exp
 
 from privsql.algebra import build
-from privsql.algebra.expressions import Call, Column, Expression, columns_of, conjuncts, substitute
-from privsql.algebra.owners import allowed_matches, equated, is_bounded, is_unique, pairs_one_unit
+from privsql.algebra.expressions import Call, Expression, Literal, columns_of, conjuncts, substitute
+from privsql.algebra.owners import allowed_matches, equated, is_bounded, is_unique, owner, pairs_one_unit
 from privsql.algebra.relations import (
     AtMost,
-    Field,
     Filter,
     Join,
     Limit,
     Project,
     Relation,
     Semi,
+    UnionAll,
     is_public,
     is_released,
     walk,
 )
 from privsql.algebra.reserved import unique_names
 from privsql.errors import Place, Refused
+from privsql.sql.bind.from_clause.shared_columns import shared_names, shown
 from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
 from privsql.sql.parse.places import place_of
@@ -38,19 +39,15 @@ from privsql.types import BOOLEAN, Kind
 
 
 def bind_join(left: Source, right: Source, node: exp.Join) -> Source:
-    """A JOIN as written: INNER, LEFT, RIGHT, CROSS, SEMI, ANTI; ON or USING."""
+    """A JOIN as written: INNER, LEFT, RIGHT, FULL, CROSS, SEMI, ANTI; ON, USING or NATURAL."""
     place = place_of(node.this) or place_of(node)
-    side, kind = str(node.args.get("side") or "").upper(), str(node.args.get("kind") or "").upper()
+    method, side, kind = (str(node.args.get(each) or "").upper() for each in ("method", "side", "kind"))
     form = kind if kind in ("SEMI", "ANTI", "CROSS") else side
-    if (
-        node.args.get("method")
-        or side == "FULL"
-        or kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI")
-    ):
-        shown = " ".join(filter(None, (str(node.args.get("method") or "").upper(), side, kind)))
+    if method not in ("", "NATURAL") or kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"):
+        written = " ".join(filter(None, (method, side, kind)))
         raise Refused(
             "refused-join",
-            f"{shown} JOIN is not supported.",
+            f"{written} JOIN is not supported.",
             WAYS_OUT["Join"][1],
             place,
         )
@@ -60,15 +57,16 @@ def bind_join(left: Source, right: Source, node: exp.Join) -> Source:
         )
     right = apart(right, left.relation)
     both = _beside(left, right)
-    using = [each.name for each in node.args.get("using") or []]
+    natural = method == "NATURAL"
+    using = shared_names(left, right, place) if natural else [e.name for e in node.args.get("using") or []]
     on = _condition(node, both, left, right, using, place)
     if form in ("SEMI", "ANTI"):
         kept, other = decided(left.relation), decided(right.relation)
         return replace(left, relation=semi(kept, other, on, form == "ANTI", place))
     first, second = (right.relation, left.relation) if form == "RIGHT" else (left.relation, right.relation)
     # the join is decided once WHERE is known: FROM a, b WHERE a.id = b.id is a join on the unit, too
-    relation = Join(first, second, "left" if form in ("LEFT", "RIGHT") else "inner", on, place=place)
-    return _shown(both, relation, left, right, using, from_right=form == "RIGHT")
+    found = {"LEFT": "left", "RIGHT": "left", "FULL": "full"}.get(form, "inner")
+    return shown(both, Join(first, second, found, on, place=place), left, right, using, form)
 
 
 def with_conditions(relation: Relation, conditions: Sequence[Expression]) -> Relation:
@@ -84,7 +82,7 @@ def _placed(relation: Relation, condition: Expression) -> Relation:
     """
     names = {column.name for column in columns_of(condition)}
     match relation:
-        case Join() if names and names <= {each.name for each in relation.left.fields}:
+        case Join(kind="inner" | "left") if names and names <= {each.name for each in relation.left.fields}:
             return replace(relation, left=_placed(relation.left, condition))
         case Join(kind="inner") if names and names <= {each.name for each in relation.right.fields}:
             return replace(relation, right=_placed(relation.right, condition))
@@ -119,6 +117,8 @@ def decided(relation: Relation) -> Relation:
     match relation:
         case Project() | Filter():
             return replace(relation, input=decided(relation.input))
+        case Join(kind="full"):
+            return full_join(replace(relation, left=decided(relation.left), right=decided(relation.right)))
         case Join():
             turned = _public_first(relation)
             return joined(decided(turned.left), decided(turned.right), turned.kind, turned.on, turned.place)
@@ -140,21 +140,14 @@ def _public_first(join: Join) -> Join:
 
 
 def joined(left: Relation, right: Relation, kind: str, on: Expression, place: Place | None) -> Join:
-    """A join in which the unit of each row, and a bound on each unit's rows, is known; otherwise a
-    refusal.
+    """A join in which the unit of each row, and a bound on each unit's rows, is known; otherwise a refusal.
+
+    LEFT JOIN from a public table has rows that are nobody's: planning decides what becomes of them.
     """
     if is_public(left) or is_public(right):
         for public, other in ((left, right), (right, left)):
             if is_public(public) and not is_public(other):
                 _refuse_limits(public, place)
-        if kind == "left" and is_public(left) and not is_public(right):
-            raise Refused(
-                "refused-join",
-                "LEFT JOIN from a public table is not supported: rows without a match would show who is "
-                "missing.",
-                "Use JOIN: keys that nobody has are in the answer anyway, with a count near 0.",
-                place,
-            )
         return Join(left, right, kind, on, place=place)
     if pairs_one_unit(left, right, on):
         return Join(left, right, kind, on, same_unit=True, place=place)
@@ -164,6 +157,26 @@ def joined(left: Relation, right: Relation, kind: str, on: Expression, place: Pl
         if first is not None and second is not None:
             return Join(first, second, kind, on, place=place)
     raise not_one_unit(place)
+
+
+def full_join(join: Join) -> Relation:
+    """FULL JOIN of public rows, or of one unit's rows: LEFT JOIN, and the rows of the right that it leaves
+    out. With public rows on one side it stays one: planning treats those of them that match nothing.
+    """
+    left, right = join.left, join.right
+    if is_public(left) != is_public(right):
+        if is_public(left):
+            return joined(left, right, "full", join.on, join.place)
+        turned = joined(right, left, "full", join.on, join.place)
+        return Project(turned, tuple((each.name, each.column) for each in join.fields))
+    if not is_public(left) and not pairs_one_unit(left, right, join.on):
+        raise not_one_unit(join.place)
+    pairs = joined(left, right, "left", join.on, join.place)
+    alone = semi(right, left, join.on, True, join.place)
+    absent = tuple((each.name, Literal(None, each.type)) for each in left.fields)
+    rest = Project(alone, (*absent, *((each.name, each.column) for each in right.fields)))
+    same = Project(pairs, tuple((each.name, each.column) for each in join.fields))
+    return UnionAll((same, rest))
 
 
 def _refuse_limits(public: Relation, place: Place | None) -> None:
@@ -197,7 +210,7 @@ def semi(
         if not is_public(kept):
             _refuse_limits(other, place)
         return Semi(kept, other, on, anti, null_aware=null_aware)
-    if null_aware:
+    if null_aware and not _are_units(on, kept, other):
         raise Refused(
             "refused-in",
             "NOT IN over private rows is not supported: one person's NULL would empty it for everybody.",
@@ -207,6 +220,12 @@ def semi(
     if is_public(kept) or not pairs_one_unit(kept, other, on):
         raise not_one_unit(place)
     return Semi(kept, other, on, anti, same_unit=True)
+
+
+def _are_units(on: Expression, kept: Relation, other: Relation) -> bool:
+    """Whether a condition compares units, which are never NULL: rows without a unit are dropped first."""
+    one, two = owner(kept), owner(other)
+    return any(one.is_unit([a]) and two.is_unit([b]) for a, b in equated(on, kept, other))
 
 
 def not_one_unit(place: Place | None) -> Refused:
@@ -266,32 +285,3 @@ def _condition(
         return build.true()
     binder = ExpressionBinder(lambda column: both.find(column.name, column.table or None, place_of(column)))
     return binder.condition(on)
-
-
-def _shown(
-    both: Source, relation: Relation, left: Source, right: Source, using: list[str], from_right: bool
-) -> Source:
-    """The columns in the order of SELECT *: those of the left, then those of the right. USING merges two
-    columns and shows the side that cannot be NULL; a qualified name still means the table's own column.
-    """
-    merged = {name.lower() for name in using}
-    columns: list[tuple[str, frozenset[str], Field, bool]] = []
-    for source, gives_way in ((left, from_right), (right, not from_right)):
-        for place, (name, each) in enumerate(source.fields()):
-            hidden = place in source.hidden or (gives_way and name.lower() in merged)
-            columns.append((name, source.qualifiers()[place], each, hidden))
-    names = unique_names([each.name for _, _, each, _ in columns])
-    inner: Relation = relation
-    if names != [each.name for each in relation.fields]:
-        renamed = (
-            (name, Column(each.name, each.type)) for name, (_, _, each, _) in zip(names, columns, strict=True)
-        )
-        inner = Project(relation, tuple(renamed))
-    return Source(
-        inner,
-        None,
-        tuple(name for name, _, _, _ in columns),
-        both.unsupported,
-        tuple(tables for _, tables, _, _ in columns),
-        frozenset(place for place, (_, _, _, hidden) in enumerate(columns) if hidden),
-    )

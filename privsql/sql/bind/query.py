@@ -32,14 +32,19 @@ from privsql.algebra.relations import (
 from privsql.errors import Refused, SqlError, UnknownName, did_you_mean
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.bind.clauses import bind_order, limited, ordered_rows
+from privsql.sql.bind.from_clause.constant_rows import generated
 from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
 from privsql.sql.bind.select import SelectBinder
 from privsql.sql.bind.union import united
-from privsql.sql.bind.unnest import bind_from
+from privsql.sql.bind.unnest import bind_from, selected_constants
 from privsql.sql.bind.unpivot import unpivoted
+from privsql.sql.bind.within_unit.differences import compared
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import only_select
+from privsql.sql.privacy_clause.private_select import PrivateSelectBinder
+from privsql.sql.subqueries.correlation import IsColumn
+from privsql.sql.subqueries.decorrelate import decorrelated
 from privsql.types import BOOLEAN, TEXT, Kind
 
 _MAX_RELATIONS = 400
@@ -76,12 +81,18 @@ class QueryBinder:
             case exp.Select():
                 if node.args.get("from_") is None:
                     _refuse_star(node)
-                    return SelectBinder(node, _one_row(), self).bind()
-                return SelectBinder(node, self.joined(node), self).bind()
+                    return SelectBinder(node, selected_constants(node) or _one_row(), self).bind()
+                node = decorrelated(node, self)
+                binder = PrivateSelectBinder if node.args.get("privacy") else SelectBinder
+                return binder(node, self.joined(node), self).bind()
             case exp.Pivot():
                 return self.source(node)
             case exp.Union():
                 return self._tail(node, united(self.query(node.this), self.query(node.expression), node))
+            case exp.Except() | exp.Intersect():
+                return self._tail(node, compared(self.query(node.this), self.query(node.expression), node))
+            case exp.Subquery(args={"joins": [_, *_]}):
+                raise only_select(place_of(node))
             case exp.Subquery():
                 if node.args.get("pivots"):
                     raise Refused(
@@ -101,6 +112,25 @@ class QueryBinder:
     def joined(self, node: exp.Select) -> Source:
         """FROM with all its joins, from left to right."""
         return bind_from(node, self.source)
+
+    # -- subqueries inside expressions: what they read -------------------------------------------------------
+    def columns_of(self, node: exp.Select) -> IsColumn:
+        """Whether a name is a column of the FROM of a SELECT."""
+        source = _one_row() if node.args.get("from_") is None else self.joined(node)
+
+        def is_column(column: exp.Column) -> bool:
+            try:
+                source.find(column.name, column.table or None, None)
+            except UnknownName as error:
+                return error.code == "name-ambiguous"
+            except Refused:  # it is of a type without rules
+                return True
+            return True
+
+        return is_column
+
+    def relation(self, query: exp.Expr) -> Relation:
+        return self.query(query).relation
 
     def _cte(self, node: exp.CTE) -> None:
         name = node.args["alias"].name.lower()
@@ -126,12 +156,25 @@ class QueryBinder:
 
     # -- FROM ----------------------------------------------------------------------------------------------
     def source(self, node: exp.Expr) -> Source:
-        """An element of FROM."""
+        """An element of FROM: a table, a query, or a join in parentheses."""
+        joins = node.args.get("joins")
+        if joins:
+            bare = node.copy()
+            bare.set("joins", None)
+            inside = exp.Select(from_=exp.From(this=bare), joins=[each.copy() for each in joins])
+            return self.joined(inside)
         match node:
+            case exp.Table(this=exp.GenerateSeries() as series) if not node.args.get("pivots"):
+                called = "range" if series.args.get("is_end_exclusive") else "generate_series"
+                return generated(node, series, called)
+            case exp.Unnest(expressions=[listed]):
+                return generated(node, listed, "unnest")
             case exp.Table():
                 found = self._table(node)
-            case exp.Subquery() if isinstance(node.this, (exp.Pivot, exp.Table)):
+            case exp.Subquery() if _is_source(node.this):
                 found = self.source(node.this)
+                if node.args.get("alias") is not None:
+                    found = found.as_seen()
             case exp.Subquery():
                 bare = node.copy() if node.args.get("pivots") else node
                 bare.set("pivots", None)
@@ -209,6 +252,13 @@ class QueryBinder:
             tuple(tuple(column[index] for column in columns) for index in range(len(rows))), fields
         )
         return Source(relation, None, tuple(names))
+
+
+def _is_source(node: exp.Expr) -> bool:
+    """Whether this, in parentheses in FROM, is a table or a join, and no query."""
+    return isinstance(node, (exp.Pivot, exp.Table)) or (
+        isinstance(node, exp.Subquery) and bool(node.args.get("joins"))
+    )
 
 
 def _refuse_repeated(named: Sequence[exp.CTE]) -> None:

@@ -4,7 +4,7 @@ release, come out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from sqlglot import exp
@@ -82,12 +82,25 @@ class ReleaseBinder(ExpressionBinder):
         self.taken = [key.name for key in keys]
         self.aggregates: dict[Aggregate, str] = {}
 
+        self.windows: Callable[[exp.Window], Expression] | None = None  # over exact groups of one unit
+
+    def over_window(self, node: exp.Expr) -> Aggregate | None:
+        """The aggregate that is taken over a window; None where there is none, or several."""
+        if not is_aggregate(node.this if isinstance(node, exp.Filter) else node):
+            return None
+        found = list(self._aggregates(node))
+        return found[0] if len(found) == 1 else None
+
     def key_column(self, column: Column) -> Expression:
         if column in self.keys:
             return self.keys[column]
         raise not_grouped(column.name, None)
 
     def special(self, node: exp.Expr) -> Expression | None:
+        if isinstance(node, exp.Window):
+            if self.windows is None:
+                raise refusal("Window", place_of(node))
+            return self.windows(node)
         if isinstance(node, (exp.Grouping, exp.GroupingId)):
             return self._grouping(node)
         if isinstance(node, exp.Filter) or is_aggregate(node):
@@ -154,7 +167,10 @@ class ReleaseBinder(ExpressionBinder):
         if isinstance(node, ORDERS):
             yield from order_aggregates(node, self._row, condition, place, self.exact)
         else:
-            yield self._aggregate(node, condition, place)
+            # of BigQuery's private aggregates; PrivateSelectBinder applies them
+            bounds = node.args.get("bounds")
+            ends = tuple(self.rows.bind(each) for each in bounds.expressions) if bounds else ()
+            yield replace(self._aggregate(node, condition, place), parameters=ends)
 
     def _row(self, node: exp.Expr) -> Expression:
         """The argument of an aggregate."""
@@ -347,12 +363,22 @@ def has_aggregate(node: exp.Expr) -> bool:
     return any(
         isinstance(each, AGGREGATES) or (isinstance(each, exp.Anonymous) and is_mean(each))
         for each in own_nodes(node)
+        if not is_windowed(each)
     )
 
 
 def has_any_aggregate(node: exp.Expr) -> bool:
     """Whether it contains any aggregate, including those supported only where they are exact."""
-    return any(is_aggregate(each) for each in own_nodes(node))
+    return any(is_aggregate(each) and not is_windowed(each) for each in own_nodes(node))
+
+
+def is_windowed(node: exp.Expr) -> bool:
+    """Whether it is the function of a window, and so no aggregate of rows."""
+    while node.arg_key == "this" and isinstance(
+        node.parent, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
+    ):
+        node = node.parent
+    return node.arg_key == "this" and isinstance(node.parent, exp.Window)
 
 
 def own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:

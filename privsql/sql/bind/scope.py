@@ -4,11 +4,11 @@ name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from privsql.algebra.declared import ListColumn
 from privsql.algebra.expressions import Expression
-from privsql.algebra.relations import Field, Relation
+from privsql.algebra.relations import Field, Project, Relation
 from privsql.errors import Place, Refused, UnknownName, did_you_mean
 
 
@@ -77,6 +77,21 @@ class Source:
                 place,
             )
         raise UnknownName("name-column", f"there is no column {name}", did_you_mean(name, self.names), place)
+
+    def as_seen(self) -> Source:
+        """The columns that SELECT * shows, without those that need a qualified name."""
+        if not self.hidden:
+            return self
+        kept = [place for place in range(len(self.names)) if place not in self.hidden]
+        fields, tables = self.relation.fields, self.qualifiers()
+        columns = tuple((fields[place].name, fields[place].column) for place in kept)
+        return replace(
+            self,
+            relation=Project(self.relation, columns),
+            names=tuple(self.names[place] for place in kept),
+            tables=tuple(tables[place] for place in kept),
+            hidden=frozenset(),
+        )
 
     def all_read(self, needed_by: str, place: Place | None) -> Source:
         """The source, if all its columns are supported: for clauses that use every column or count

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from privsql.algebra import build
-from privsql.algebra.expressions import SPREAD, Aggregate, Call, Column, Expression, columns_of, substitute
+from privsql.algebra.expressions import Column, Expression
 from privsql.algebra.owners import Whose, owner
 from privsql.algebra.relations import (
     Distinct,
@@ -24,7 +23,7 @@ from privsql.algebra.relations import (
     is_released,
 )
 from privsql.algebra.reserved import unique_names
-from privsql.errors import Place, Refused, SqlError, UnknownName, did_you_mean
+from privsql.errors import Refused, SqlError, UnknownName, did_you_mean
 from privsql.sql.bind.clauses import bind_order, limited, order_terms, ordered_rows
 from privsql.sql.bind.group_by import Items, bind_keys, output_name
 from privsql.sql.bind.join import decided
@@ -41,9 +40,15 @@ from privsql.sql.bind.scope import Source
 from privsql.sql.bind.unnest import RowBinder
 from privsql.sql.bind.where import Queries, where_rows
 from privsql.sql.bind.winners import best_keys, best_of_answer, choice_function
+from privsql.sql.bind.within_unit.different import (
+    counted_distinct,
+    distinct_rows,
+    refuse_intervals,
+    refuse_spread,
+)
+from privsql.sql.bind.within_unit.window_binder import WindowBinder, first_of_each
 from privsql.sql.parse.places import place_of
-from privsql.sql.parse.refusals import rows_shown
-from privsql.types import TEXT, Kind
+from privsql.sql.parse.refusals import refusal, rows_shown
 
 
 class SelectBinder:
@@ -113,6 +118,8 @@ class SelectBinder:
         items = self._expanded()
         keys, self.sets = bind_keys(node.args.get("group"), items, self.rows.bind)
         exact = self._exact(keys)
+        if not self._of_people():
+            self._refuse_windows("Qualify", "Distinct")
         if not exact:
             if any(isinstance(bare(each), CHOICES) for _, each in items if isinstance(each, exp.Expr)):
                 binder = ReleaseBinder(self.rows, self.source, self.aliases, self.resolving, keys)
@@ -146,16 +153,35 @@ class SelectBinder:
 
     # -- a SELECT without aggregates -----------------------------------------------------------------------
     def _rows(self, items: Items) -> Source:
-        node = self.node
-        open_rows = is_released(self.input) or is_public(self.input)
+        node, names = self.node, [name for name, _ in items]
+        first = first_of_each(node)
         order, limit, offset = (node.args.get(name) for name in ("order", "limit", "offset"))
-        if not open_rows and (order is not None or limit is not None or offset is not None):
+        ordered = (order is not None and first is None) or limit is not None or offset is not None
+        if self._of_people() and ordered:
             raise ordered_rows(node)
+        windows = WindowBinder(node, self.rows, self.source, self.input)
+        self.rows.windows = windows.column
         shown = [each if isinstance(each, Column) else self.rows.bind(each) for _, each in items]
-        choice = best_of_answer(node, self.input, self.rows, shown, [name for name, _ in items])
+        choice = best_of_answer(node, self.input, self.rows, shown, names)
         if choice is not None:
-            return Source(choice, None, tuple(name for name, _ in items))
-        return self._finish(self.input, items, shown, self.rows)
+            return Source(choice, None, tuple(names))
+        relation = windows.above(self.input, first, shown, names)
+        if first is not None:
+            relation = Project(relation, tuple(zip(unique_names(names), shown, strict=True)))
+            return Source(relation, None, tuple(names))
+        return self._finish(relation, items, shown, self.rows)
+
+    def _of_people(self) -> bool:
+        """Whether these are people's rows, which no noise protects yet."""
+        return not is_public(self.input) and not is_released(self.input)
+
+    def _refuse_windows(self, *clauses: str) -> None:
+        """Refuse QUALIFY and DISTINCT ON where they are not of people's rows."""
+        found = {"Qualify": self.node.args.get("qualify"), "Distinct": first_of_each(self.node)}
+        for name in clauses:
+            clause = found[name]
+            if clause is not None:
+                raise refusal(name, place_of(clause) or place_of(self.node))
 
     def _finish(
         self, relation: Relation, items: Items, shown: list[Expression], binder: ExpressionBinder
@@ -182,6 +208,7 @@ class SelectBinder:
     def _grouped(self, items: Items, keys: tuple[Key, ...]) -> Source:
         """Exact aggregates, over public rows or within each unit."""
         node, private = self.node, not is_public(self.input)
+        self._refuse_windows("Distinct")
         if private and any(node.args.get(name) is not None for name in ("order", "limit", "offset")):
             raise Refused(
                 "refused-rows",
@@ -197,6 +224,8 @@ class SelectBinder:
                 place_of(node),
             )
         binder = ReleaseBinder(self.rows, self.source, self.aliases, self.resolving, keys, exact=True)
+        windows = WindowBinder(node, binder, self.source, Group(self.input, keys, (), per_unit=private))
+        binder.windows = windows.column
         shown = [
             binder.bind(each) if isinstance(each, exp.Expr) else binder.key_column(each) for _, each in items
         ]
@@ -210,12 +239,12 @@ class SelectBinder:
             per_unit=private,
         )
         if private:
-            _refuse_intervals(group, place_of(node))
-            _refuse_spread(group)
+            refuse_intervals(group, place_of(node))
+            refuse_spread(group)
         relation: Relation = group
         if condition is not None:
             relation = Filter(relation, condition)
-        return self._finish(relation, items, shown, binder)
+        return self._finish(windows.above(relation), items, shown, binder)
 
     def _bind_order(self, binder: ReleaseBinder, shown: list[Expression], items: Items) -> None:
         """Bind aggregates that only ORDER BY uses, before the release or group is built."""
@@ -225,6 +254,7 @@ class SelectBinder:
 
     def _released(self, items: Items, keys: tuple[Key, ...]) -> Source:
         node = self.node
+        self._refuse_windows("Qualify", "Distinct")
         if is_released(self.input):
             raise Refused(
                 "refused-nested-aggregate",
@@ -247,7 +277,7 @@ class SelectBinder:
         aggregates = tuple((name, each) for each, name in binder.aggregates.items())
         relation: Relation = Release(self.input, keys, aggregates, self.sets)
         if isinstance(self.input, Distinct):  # COUNT(*) FROM (SELECT DISTINCT x ...) is COUNT(DISTINCT x)
-            relation = _counted_distinct(self.input, keys, aggregates, place_of(node))
+            relation = counted_distinct(self.input, keys, aggregates, place_of(node))
         if condition is not None:
             relation = Filter(relation, condition)
         return self._finish(relation, items, shown, binder)
@@ -306,92 +336,3 @@ class SelectBinder:
             for (shown, each), here in zip(self.source.fields(), called, strict=True)
             if here and shown.lower() not in left_out
         ]
-
-
-def distinct_rows(source: Source, place: Place | None = None) -> Source:
-    """SELECT DISTINCT: over a noisy answer or public rows as it stands; within units, as a GROUP BY."""
-    relation = source.relation
-    columns = [each.name for each in relation.fields]
-    if not is_public(relation) and not is_released(relation):
-        whose = owner(relation)
-        if whose.whose is Whose.UNITS and whose.tells(columns):
-            keys = tuple(Key(each.name, each.column, each.name) for each in relation.fields)
-            grouped = Group(relation, keys, (), per_unit=True)
-            _refuse_intervals(grouped, None)
-            return replace(source, relation=grouped)
-    if isinstance(relation, Project) and isinstance(relation.input, Sort) and is_public(relation):
-        return replace(source, relation=_sorted_last(relation, relation.input, place))
-    return replace(source, relation=Distinct(relation))
-
-
-def _sorted_last(shown: Project, sort: Sort, place: Place | None) -> Sort:
-    """ORDER BY over SELECT DISTINCT of public rows. DuckDB's DISTINCT keeps no order, so the sort comes after
-    it and may use selected columns only.
-    """
-    selected = {each: Column(name, each.type) for name, each in shown.columns}
-    names = {each.name: column for each, column in selected.items() if isinstance(each, Column)}
-    by = []
-    for each in sort.by:
-        if (
-            each.expression not in selected
-            and not {column.name for column in columns_of(each.expression)} <= names.keys()
-        ):
-            raise SqlError(
-                "sql-syntax",
-                "the different rows can be ordered by what is selected, and nothing else",
-                "select it, too",
-                place,
-            )
-        by.append(
-            replace(each, expression=selected.get(each.expression, substitute(each.expression, dict(names))))
-        )
-    return Sort(Distinct(Project(sort.input, shown.columns)), tuple(by))
-
-
-def _refuse_spread(group: Group) -> None:
-    """Refuse these: float sums depend on the order of rows, and the rows kept of a unit must not."""
-    spread = next((each for _, each in group.aggregates if each.function in SPREAD), None)
-    if spread is not None:
-        raise Refused(
-            "refused-spread",
-            "The variance of one unit's own rows is not supported.",
-            "Select COUNT(*), SUM(x) and SUM(x * x) of each unit, and compute it outside.",
-            spread.place,
-        )
-
-
-def _refuse_intervals(group: Group, place: Place | None) -> None:
-    """Refuse these: of two equal intervals that look different, the order of rows would decide which is
-    returned.
-    """
-    if any(each.type.kind is Kind.INTERVAL for each in group.fields):
-        raise build.no_intervals(place)
-
-
-def _counted_distinct(
-    different: Distinct,
-    keys: tuple[Key, ...],
-    aggregates: tuple[tuple[str, Aggregate], ...],
-    place: Place | None,
-) -> Release:
-    """COUNT(*) over distinct rows as COUNT(DISTINCT row); refuse anything else over them."""
-    if len(aggregates) != 1:
-        raise refused_distinct(place)
-    ((name, count),) = aggregates
-    if keys or count.function != "count" or count.argument is not None or count.condition is not None:
-        raise refused_distinct(place)
-    # a row of NULLs counts as a value, too
-    whole_row = Call("row", tuple(each.column for each in different.fields), TEXT)
-    by_value = replace(count, function="count_distinct", argument=whole_row)
-    return Release(different.input, (), ((name, by_value),))
-
-
-def refused_distinct(place: Place | None) -> Refused:
-    return Refused(
-        "refused-distinct",
-        "Which values occur is itself private.",
-        "Count them with COUNT(DISTINCT x), or GROUP BY declared keys. SELECT DISTINCT is supported where "
-        "the unit "
-        "is among its columns.",
-        place,
-    )

@@ -13,7 +13,7 @@ from privsql.algebra.relations import Project, Relation, UnionAll, is_released
 from privsql.algebra.reserved import unique_names
 from privsql.errors import SqlError, UnknownName
 from privsql.sql.bind.scope import Source
-from privsql.sql.bind.select import distinct_rows
+from privsql.sql.bind.within_unit.different import distinct_rows
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import over_noisy_answer
 from privsql.types import NULL, Type
@@ -31,6 +31,15 @@ def united(left: Source, right: Source, node: exp.Union) -> Source:
     )
     if not alike or node.args.get("distinct") or node.args.get("by_name"):
         left, right = (each.all_read("UNION", place_of(node)) for each in (left, right))
+    shown, inputs = paired(left, right, node)
+    rows = Source(UnionAll(inputs), None, shown, left.unsupported, gaps=left.gaps)
+    return distinct_rows(rows) if node.args.get("distinct") else rows
+
+
+def paired(
+    left: Source, right: Source, node: exp.SetOperation
+) -> tuple[tuple[str, ...], tuple[Relation, Relation]]:
+    """The names of the result, and both sides with columns of these names and of one type."""
     shown, pairs = _by_name(left, right, node) if node.args.get("by_name") else _by_place(left, right, node)
     types = [_shared(one, other, node) for one, other in pairs]
     names = unique_names(list(shown))
@@ -42,15 +51,14 @@ def united(left: Source, right: Source, node: exp.Union) -> Source:
             for each, shared in zip(columns, types, strict=True)
         ]
         inputs.append(Project(side.relation, tuple(zip(names, brought, strict=True))))
-    rows = Source(UnionAll(tuple(inputs)), None, shown, left.unsupported, gaps=left.gaps)
-    return distinct_rows(rows) if node.args.get("distinct") else rows
+    return shown, (inputs[0], inputs[1])
 
 
-def _by_place(left: Source, right: Source, node: exp.Union) -> tuple[tuple[str, ...], Pairs]:
+def _by_place(left: Source, right: Source, node: exp.SetOperation) -> tuple[tuple[str, ...], Pairs]:
     if len(left.names) != len(right.names):
         raise SqlError(
             "sql-union",
-            "the two sides of UNION ALL have different numbers of columns",
+            f"the two sides of {_clause(node)} have different numbers of columns",
             "select as many columns on both sides, or write UNION ALL BY NAME",
             place_of(node),
         )
@@ -58,7 +66,7 @@ def _by_place(left: Source, right: Source, node: exp.Union) -> tuple[tuple[str, 
     return left.names, [(one.column, other.column) for one, other in pairs]
 
 
-def _by_name(left: Source, right: Source, node: exp.Union) -> tuple[tuple[str, ...], Pairs]:
+def _by_name(left: Source, right: Source, node: exp.SetOperation) -> tuple[tuple[str, ...], Pairs]:
     """The columns of the left, then those that only the right has; a side without a column has NULLs
     there.
     """
@@ -75,12 +83,16 @@ def _by_name(left: Source, right: Source, node: exp.Union) -> tuple[tuple[str, .
     return shown, [(one.get(name.lower(), absent), other.get(name.lower(), absent)) for name in shown]
 
 
-def _shared(one: Expression, other: Expression, node: exp.Union) -> Type:
+def _clause(node: exp.SetOperation) -> str:
+    return "UNION ALL" if isinstance(node, exp.Union) else type(node).__name__.upper()
+
+
+def _shared(one: Expression, other: Expression, node: exp.SetOperation) -> Type:
     shared = common([one.type, other.type])
     if shared is None:
         raise SqlError(
             "sql-type",
-            f"UNION ALL of {one.type} and {other.type} cannot be combined",
+            f"{_clause(node)} of {one.type} and {other.type} cannot be combined",
             "cast one of them",
             place_of(node),
         )

@@ -17,6 +17,7 @@ from privsql.algebra.expressions import Expression
 from privsql.algebra.relations import Field, Project, Relation, Scan, Unnest, is_public, walk
 from privsql.algebra.reserved import unique_names
 from privsql.errors import Refused, SqlError, UnknownName, did_you_mean
+from privsql.sql.bind.from_clause.constant_rows import constant_rows, is_constant_list
 from privsql.sql.bind.join import bind_join
 from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
@@ -67,12 +68,22 @@ class RowBinder(ExpressionBinder):
     def __init__(self, column: Callable[[exp.Column], Expression], source: Source) -> None:
         super().__init__(column)
         self.source = source
+        self.windows: Callable[[exp.Window], Expression] | None = None  # where windows are allowed
 
     def special(self, node: exp.Expr) -> Expression | None:
+        if isinstance(node, exp.Window):
+            if self.windows is None:
+                raise SqlError(
+                    "sql-window",
+                    "windows come after WHERE, GROUP BY and aggregates",
+                    "filter with QUALIFY, or aggregate over SELECT ... FROM (...)",
+                    place_of(node),
+                )
+            return self.windows(node)
         if not isinstance(node, exp.Explode):
             return None
         above = node.parent
-        while isinstance(above, (exp.Alias, exp.Paren, exp.Group)):
+        while isinstance(above, (exp.Alias, exp.Paren, exp.Group, exp.Cast)):
             above = above.parent
         if not isinstance(above, exp.Select) or node not in _explodes(above):
             raise _misplaced(node)
@@ -121,6 +132,8 @@ def _in_from(node: exp.Expr) -> ListOpening | None:
             raise refusal("Lateral", place_of(node))
     if not isinstance(inner, (exp.Unnest, exp.Explode)):
         return None
+    if isinstance(inner, exp.Unnest) and all(map(is_constant_list, inner.expressions)):
+        return None  # a table of constants, and no list of another table
     if join is not None:
         on, form = join.args.get("on"), [join.args.get(name) for name in ("side", "method", "using")]
         if any(form) or str(join.args.get("kind") or "").upper() not in ("", "INNER", "CROSS"):
@@ -159,6 +172,15 @@ def _selected(node: exp.Select) -> Iterator[ListOpening]:
             _SELECTED,
             each.parent.alias if isinstance(each.parent, exp.Alias) else "element",
         )
+
+
+def selected_constants(node: exp.Select) -> Source | None:
+    """What SELECT UNNEST([1, 2, 3]) without FROM reads; None: it has no UNNEST of constants."""
+    found = list(_selected(node))
+    if not found or not is_constant_list(found[0].argument):
+        return None
+    rows = constant_rows(found[0].argument, _SELECTED, _SELECTED)
+    return replace(rows, hidden=frozenset({0}))
 
 
 def _explodes(node: exp.Select) -> list[exp.Explode]:

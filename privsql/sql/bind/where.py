@@ -14,15 +14,18 @@ from privsql.algebra.expressions import Call, Expression, columns_of
 from privsql.algebra.relations import Relation, is_public, is_released
 from privsql.errors import Refused, SqlError, UnknownName
 from privsql.sql.bind.join import apart, semi, with_conditions
-from privsql.sql.bind.release import has_any_aggregate
+from privsql.sql.bind.release import bare, has_any_aggregate
 from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import over_noisy_answer, refusal
+from privsql.sql.subqueries.correlation import conjuncts
+from privsql.sql.subqueries.decorrelate import Tables, decorrelated
+from privsql.sql.subqueries.subquery_nodes import is_plain, select_of
 from privsql.types import BOOLEAN
 
 
-class Queries(Protocol):
+class Queries(Tables, Protocol):
     """Binds the inside of a subquery."""
 
     def query(self, node: exp.Expr) -> Source: ...
@@ -36,26 +39,13 @@ def where_rows(
     """The rows that meet a condition; conditions with subqueries become semi-joins, in the order in which
     they are written.
     """
-    parts = _conjuncts(where)
+    parts = conjuncts(where)
     plain = [rows.condition(part) for part in parts if part.find(exp.Query) is None]
     relation = with_conditions(relation, plain)
     for part in parts:
         if part.find(exp.Query) is not None:
             relation = _with_subquery(relation, part, rows, source, queries)
     return relation
-
-
-def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
-    parts, pending = [], [node]
-    while pending:
-        each = pending.pop()
-        while isinstance(each, exp.Paren):
-            each = each.this
-        if isinstance(each, exp.And):
-            pending.extend([each.expression, each.this])
-        else:
-            parts.append(each)
-    return parts
 
 
 def _with_subquery(
@@ -71,15 +61,25 @@ def _with_subquery(
         case exp.Exists():
             return _exists(relation, inner.this, anti, source, queries)
         case exp.In() if inner.args.get("query") is not None:
-            return _member(relation, inner, anti, rows, queries)
+            return _member(relation, inner, anti, rows, source, queries)
     raise refusal("Exists", place_of(part))
 
 
 def _member(
-    relation: Relation, node: exp.In, anti: bool, rows: ExpressionBinder, queries: Queries
+    relation: Relation,
+    node: exp.In,
+    anti: bool,
+    rows: ExpressionBinder,
+    source: Source,
+    queries: Queries,
 ) -> Relation:
-    found = queries.query(node.args["query"])
-    place = place_of(node)
+    place, select = place_of(node), select_of(node)
+    try:
+        found = queries.query(node.args["query"])
+    except UnknownName:  # it names columns of the query around it
+        if anti or select is None or not is_plain(select) or len(select.expressions) != 1:
+            raise
+        return _exists(relation, select, anti, source, queries, equal=rows.bind(node.this))
     if is_released(found.relation):
         raise over_noisy_answer(
             "refused-exists", "IN over", "Ask for it first, and write its keys out.", place
@@ -99,10 +99,20 @@ def _member(
     return semi(relation, found.relation, on, anti, place, null_aware=anti)
 
 
-def _exists(relation: Relation, query: exp.Expr, anti: bool, source: Source, queries: Queries) -> Relation:
+def _exists(
+    relation: Relation,
+    query: exp.Expr,
+    anti: bool,
+    source: Source,
+    queries: Queries,
+    equal: Expression | None = None,
+) -> Relation:
+    """EXISTS, or x IN (SELECT ...), in which `equal` is x."""
     node = query.this if isinstance(query, exp.Subquery) else query
     place = place_of(query)
-    clauses = ("group", "having", "order", "limit", "offset", "with_")
+    if isinstance(node, exp.Select) and node.args.get("from_") is not None:
+        node = decorrelated(node, queries)
+    clauses = ("group", "having", "qualify", "order", "limit", "offset", "with_")
     if (
         not isinstance(node, exp.Select)
         or node.args.get("from_") is None
@@ -134,8 +144,10 @@ def _exists(relation: Relation, query: exp.Expr, anti: bool, source: Source, que
     binder = ExpressionBinder(column)
     outer = {each.name for each in relation.fields}
     where = node.args.get("where")
-    parts = _conjuncts(where.this) if where is not None else []
+    parts = conjuncts(where.this) if where is not None else []
     plain = [binder.condition(part) for part in parts if part.find(exp.Query) is None]
+    if equal is not None:
+        plain.append(build.compare("=", equal, binder.bind(bare(node.expressions[0]))))
     on = [each for each in plain if any(column.name in outer for column in columns_of(each))]
     other = with_conditions(found.relation, [each for each in plain if each not in on])
     for part in parts:

@@ -26,7 +26,7 @@ from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import over_noisy_answer, value_of_one_person
 from privsql.types import BIGINT, BOOLEAN, DOUBLE, Kind, integer
 
-_PLAIN = ("having", "offset", "distinct")  # clauses that make it something other than a selection
+_PLAIN = ("having", "qualify", "offset", "distinct")  # clauses that make it something other than a selection
 Columns = Mapping[str, Expression]
 
 

@@ -97,6 +97,22 @@ def _typed(name: str, value: Any) -> tuple[str, str | None]:
     )
 
 
+def described(constants: Constants) -> str:
+    """The parameters of a query, as the record of it shows them behind its text.
+
+    >>> described(Constants(parameters_of([65, "CA"])))
+    " with 1 = 65, 2 = 'CA'"
+    """
+    shown = (f"{name} = {_shown(type_name, value)}" for name, type_name, value in constants.parameters)
+    return f" with {', '.join(shown)}" if constants.parameters else ""
+
+
+def _shown(type_name: str, value: str | None) -> str:
+    if value is None:
+        return "NULL"
+    return "'" + value.replace("'", "''") + "'" if type_name == "VARCHAR" else value
+
+
 def asks_for_time(text: str) -> bool:
     """Whether a text may name the clock; it may also be a name that looks like it."""
     upper = text.upper()

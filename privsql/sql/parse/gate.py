@@ -24,6 +24,7 @@ from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import only_select, refusal, way_out_of
 from privsql.sql.parse.spellings import write_plainly
 from privsql.sql.parse.tokens import MISSING_ARGUMENT, tokens_of, too_deep
+from privsql.sql.privacy_clause.marked_tree import read_marks
 
 MAX_NODES = 6_000
 
@@ -52,8 +53,8 @@ def one_statement(
 
 
 def _parsed(text: str, dialect: str, constants: Constants) -> tuple[exp.Expr, str, Place | None]:
-    tokens, start = tokens_of(text, dialect)
-    tokens, mark = number_marks(tokens, text)
+    split, start = tokens_of(text, dialect)
+    tokens, mark = number_marks(split.tokens, text)
     try:
         # words of the text it would log
         parser = sqlglot.Dialect.get_or_raise(dialect).parser(error_message_context=0)
@@ -75,7 +76,7 @@ def _parsed(text: str, dialect: str, constants: Constants) -> tuple[exp.Expr, st
     if len(statements) > 1:
         raise SqlError("sql-statements", "only one statement at a time is read", "send them one by one")
     _refuse_half_between(tokens, statements[0])
-    return with_constants(statements[0], constants, mark), dialect, start
+    return with_constants(read_marks(statements[0], split), constants, mark), dialect, start
 
 
 def permitted(
@@ -132,12 +133,6 @@ def _permit(statement: exp.Expr, cuts_text: bool) -> None:
             _refuse_cut_text(node)
         if any(node.args.get(name) is None for name in _NEEDED[type(node)]):
             raise SqlError("sql-syntax", *MISSING_ARGUMENT, place_of(node))
-        if (
-            isinstance(node, exp.Query)
-            and isinstance(node.parent, (exp.Binary, exp.Unary, exp.Func, exp.Alias, exp.Between))
-            and not isinstance(node.parent, (exp.Exists, exp.In))
-        ):
-            raise refusal("Exists", place_of(node))
         for name, value in node.args.items():
             _permit_argument(node, name, value, allowed)
 

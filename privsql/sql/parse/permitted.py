@@ -11,17 +11,23 @@ from sqlglot import exp
 # would read it. Behind the arrow: the function or operator of algebra/functions.py that the node is, whose
 # arguments are the others in this order.
 _TABLE = """
-Select expressions from_ joins laterals where group having order limit offset distinct with_
-Subquery this alias with_ order limit offset pivots
+Select expressions from_ joins laterals where group having qualify windows order limit \
+    offset distinct with_ privacy
+Subquery this alias with_ order limit offset pivots joins
 Union this expression distinct by_name? with_ order limit offset
+Except this expression distinct with_ order limit offset
+Intersect this expression distinct with_ order limit offset
 With expressions
 CTE this alias materialized?
 From this
-Join this side kind on using
-Table this alias pivots
+Join this side kind method on using
+Table this alias pivots joins
 TableAlias this columns
 Values expressions alias
 Unnest expressions alias
+GenerateSeries start end step is_end_exclusive?
+ExplodingGenerateSeries start end step is_end_exclusive?
+GenerateDateArray start end step
 Explode this
 Lateral this alias view?
 ArrayDistinct this check_null?
@@ -37,13 +43,29 @@ GroupingSets expressions
 Grouping expressions
 GroupingId expressions
 Having this
+Qualify this
+Window this partition_by order spec alias over
+WindowSpec kind start start_side end end_side
+IgnoreNulls this
+RespectNulls this
+RowNumber
+Rank
+DenseRank
+PercentRank
+CumeDist
+Ntile this
+Lag this offset default
+Lead this offset default
+FirstValue this
+LastValue this
+NthValue this offset
 Order this expressions
 Ordered this desc? nulls_first?
 Limit expression
 Fetch direction count limit_options
 LimitOptions rows
 Offset expression
-Distinct expressions
+Distinct expressions on
 Alias this alias
 Column this table
 Identifier this quoted
@@ -97,10 +119,10 @@ Nullif this expression
 Least this expressions ignore_nulls?
 Greatest this expressions ignore_nulls?
 Interval this unit
-Count this big_int?
+Count this big_int? bounds
 CountIf this zero_on_all_null?
-Sum this
-Avg this
+Sum this bounds
+Avg this bounds
 Min this
 Max this
 Median this
@@ -109,7 +131,7 @@ ApproxQuantile this quantile
 PercentileCont this expression
 PercentileDisc this expression
 WithinGroup this expression
-Array expressions
+Array expressions struct_name_inheritance?
 Variance this
 VariancePop this
 Stddev this

@@ -16,8 +16,10 @@ WAYS_OUT = {
         "Use JOIN ... ON, LEFT JOIN, SEMI JOIN or ANTI JOIN.",
     ),
     "Window": (
-        "Window functions over private rows are not supported: each result would depend on many people.",
-        "Aggregate with GROUP BY instead.",
+        "Window functions over private rows are supported within one person only: others would depend on "
+        "many people.",
+        "Write PARTITION BY the unit below the aggregate, in a subquery. Or aggregate with GROUP BY first: "
+        "windows over noisy totals are supported.",
     ),
     "TableSample": (
         "Sampling is not supported: a random sample protects nobody by itself, and who is in it is private.",
@@ -48,8 +50,9 @@ WAYS_OUT = {
         "Write a join: JOIN (SELECT ... GROUP BY the unit) ON ...",
     ),
     "Distinct": (
-        "DISTINCT ON is not supported: it would show one row of many people's.",
-        "GROUP BY declared keys, or ask for COUNT(DISTINCT x).",
+        "DISTINCT ON is supported for the rows of one person at a time only: it would show one row of many "
+        "people's.",
+        "Write DISTINCT ON (the unit) in a subquery, and aggregate over it. Or GROUP BY declared keys.",
     ),
     "ArrayAgg": (
         "This aggregate is not supported: it would show people's own values.",
@@ -64,17 +67,18 @@ WAYS_OUT = {
         "numbers that are not negative.",
     ),
     "Qualify": (
-        "QUALIFY is not supported: it filters by window functions, whose results would depend on many "
-        "people.",
-        "Use HAVING over the noisy aggregates.",
+        "QUALIFY is supported over the rows of one person at a time only: it filters by window functions, "
+        "whose results would depend on many people.",
+        "Write it in a subquery whose windows have PARTITION BY the unit. Or use HAVING over the noisy "
+        "aggregates.",
     ),
     "Except": (
-        "EXCEPT is not supported: it compares rows of many people.",
-        "Filter with WHERE.",
+        "EXCEPT is supported within one person only: it compares rows of many people.",
+        "Select the unit on both sides, first the people's rows. Or filter with WHERE.",
     ),
     "Intersect": (
-        "INTERSECT is not supported: it compares rows of many people.",
-        "Filter with WHERE.",
+        "INTERSECT is supported within one person only: it compares rows of many people.",
+        "Select the unit on both sides, first the people's rows. Or filter with WHERE.",
     ),
     "Pivot": (
         "PIVOT is not supported: it makes column names out of data.",

@@ -19,15 +19,17 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from privsql.errors import Place, SqlError, did_you_mean
 from privsql.sql.parse.refusals import only_select
+from privsql.sql.privacy_clause.options import PrivacyOptions
+from privsql.sql.privacy_clause.split_tokens import CLAUSES, Split, is_bigquery, split_clause
 
 MAX_LENGTH = 20_000
 MAX_NESTING = 40
 MISSING_ARGUMENT = "an argument is missing here", "check the commas and parentheses"
 
 
-def tokens_of(text: str, dialect: str) -> tuple[list[Token], Place | None]:
-    """Length and nesting, before a recursive parser sees the text; its tokens come out, and where it
-    begins.
+def tokens_of(text: str, dialect: str) -> tuple[Split, Place | None]:
+    """Length and nesting, before a recursive parser sees the text; its tokens come out, without BigQuery's
+    privacy syntax, and where it begins.
     """
     if not isinstance(text, str):
         raise SqlError("sql-syntax", "the SQL must be a string")
@@ -67,6 +69,8 @@ def tokens_of(text: str, dialect: str) -> tuple[list[Token], Place | None]:
                 "write NOT or <>",
             )
     _refuse_unfinished(tokens)
+    split = split_clause(tokens, text, dialect)
+    tokens = split.tokens
     _refuse_ambiguous(text, tokens)
     _refuse_dropped(tokens, dialect)
     start = (
@@ -79,7 +83,19 @@ def tokens_of(text: str, dialect: str) -> tuple[list[Token], Place | None]:
         if _is_command(tokens[0], dialect):
             raise only_select(start)
         raise SqlError("sql-syntax", "the SQL cannot be parsed", "write SELECT ... FROM ...", start)
-    return tokens, start
+    return split, start
+
+
+def options_in(text: object, dialect: object) -> PrivacyOptions | None:
+    """What BigQuery's privacy syntax in a text says of its price and limits; None where it is not used.
+
+    A text that cannot be read has none: reading it says what is wrong.
+    """
+    if not isinstance(text, str) or not isinstance(dialect, str) or not is_bigquery(dialect):
+        return None
+    if not any(each in text.upper() for each in CLAUSES):
+        return None
+    return tokens_of(text, dialect)[0].options
 
 
 def _is_no_match(tokens: list[Token]) -> bool:

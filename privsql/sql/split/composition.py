@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -41,3 +42,12 @@ class Composition:
     def names(self) -> frozenset[str]:
         """The tables that the SQL above may name."""
         return frozenset(each.name for each in self.parts)
+
+
+def needed(parts: Sequence[QueryPart], above: exp.Expr) -> tuple[QueryPart, ...]:
+    """The parts that the SQL above reads, and those that their constants come from."""
+    named = {each.name for each in above.find_all(exp.Table)}
+    for part in reversed(parts):
+        if part.name in named:
+            named |= {table.name for given in part.needs for table in given.query.find_all(exp.Table)}
+    return tuple(each for each in parts if each.name in named)

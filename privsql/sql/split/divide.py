@@ -15,17 +15,22 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from privsql.algebra.literals import ordinal
+from privsql.errors import PrivsqlError
 from privsql.sql.bind.group_by import output_name
 from privsql.sql.bind.release import is_aggregate
+from privsql.sql.subqueries.correlation import IsColumn
+from privsql.sql.subqueries.subquery_nodes import named
 
 # The clauses that belong below: which rows are read, and how they are grouped.
-_BELOW = ("from_", "joins", "laterals", "where", "group", "with_")
+_BELOW = ("from_", "joins", "laterals", "where", "group", "with_", "privacy")
 # Around the function of a window: SUM(x) FILTER (...) OVER (...).
 _AROUND_A_WINDOW = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 _KEY, _VALUE = "key", "value"
 
 
-IsColumn = Callable[[exp.Column], bool]
+_RELEASED = "privsql_released"  # the table that the half above reads, until it has its name
+
+ColumnsOf = Callable[[exp.Select], IsColumn]
 
 
 @dataclass(frozen=True)
@@ -35,20 +40,23 @@ class Divided:
     released: exp.Select
     above: exp.Select
 
+    def over(self, name: str) -> exp.Select:
+        """The half above, which reads a table of that name."""
+        self.above.set("from_", exp.From(this=exp.to_table(name)))
+        for each in self.above.find_all(exp.Column):
+            if each.table == _RELEASED:
+                each.set("table", exp.to_identifier(name))
+        return self.above
 
-def divide(node: exp.Select, is_column: IsColumn) -> Divided | None:
-    """Divide a SELECT at its aggregates; None if it has none and no keys, or shows a column of rows.
 
-    `is_column`: whether a name is a column of its FROM.
-    """
+def divide(node: exp.Select, columns_of: ColumnsOf) -> Divided | None:
+    """Divide a SELECT at its aggregates; None if it has none and no keys, or shows a column of rows."""
     if any(isinstance(each, exp.Star) or each.is_star for each in node.expressions):
         return None
     merged = any(each.args.get("using") or each.args.get("method") for each in node.args.get("joins") or [])
-    halves = _Halves(node, _unused(node), is_column, merged)
+    halves = _Halves(node, _unused(node), columns_of, merged)
     keys = halves.group()
-    items = [
-        exp.alias_(halves.above(_value(each)), output_name(each), quoted=True) for each in node.expressions
-    ]
+    items = [named(halves.above(_value(each)), output_name(each)) for each in node.expressions]
     above = exp.Select(expressions=items)
     for name in ("distinct", "qualify", "windows", "order", "limit", "offset"):
         clause = node.args.get(name)
@@ -59,7 +67,7 @@ def divide(node: exp.Select, is_column: IsColumn) -> Divided | None:
         above.set("where", exp.Where(this=halves.above(having.this)))
     if not halves.columns or halves.of_rows:
         return None
-    listed = [exp.alias_(each.copy(), name, quoted=True) for each, name in halves.columns.items()]
+    listed = [named(each.copy(), name) for each, name in halves.columns.items()]
     released = exp.Select(expressions=listed)
     for name in _BELOW:
         clause = node.args.get(name)
@@ -77,7 +85,7 @@ class _Halves:
 
     node: exp.Select
     prefix: str
-    is_column: IsColumn
+    columns_of: ColumnsOf
     merged: bool  # columns of USING stand for those of both sides
     of_rows: bool = False  # a column that is neither a key nor inside an aggregate is named above
     keys: list[exp.Expr] = field(default_factory=list)
@@ -112,7 +120,7 @@ class _Halves:
         """What an alias of the SELECT list stands for, where no column of that name is meant by the same
         list.
         """
-        if not isinstance(term, exp.Column) or term.table or self.is_column(term):
+        if not isinstance(term, exp.Column) or term.table or self.columns_of(self.node)(term):
             return None
         named = [each for each in self.node.expressions if isinstance(each, exp.Alias)]
         found = next((each.this for each in named if each.alias.lower() == term.name.lower()), None)
@@ -155,7 +163,7 @@ class _Halves:
     def above(self, node: exp.Expr) -> exp.Expr:
         """A copy of a clause, in which keys and aggregates are columns of the released table."""
         if isinstance(node, exp.Alias):
-            return exp.alias_(self.above(node.this), node.alias, quoted=True)
+            return named(self.above(node.this), node.alias)
         key = next((each for each in self.keys if self._is(each, node)), None)
         if key is not None:
             return self._column(key, _KEY)
@@ -166,9 +174,30 @@ class _Halves:
             return self._window(node)
         if _is_aggregate(node):
             return self._column(node, _VALUE)
-        if isinstance(node, exp.Query):  # names of its own; what it reads is divided by itself
-            return node.copy()
+        if isinstance(node, exp.Query):  # what it reads is divided by itself
+            return self._nested(node)
         return self._with_parts(node)
+
+    def _nested(self, node: exp.Query) -> exp.Expr:
+        """A copy of a query inside an expression; keys in it are columns of the released table."""
+        written = node.copy()
+        for each in list(written.find_all(exp.Column)):
+            key = next((key for key in self.keys if self._is(key, each)), None)
+            if key is not None and not self._is_own(each):
+                each.replace(exp.column(self._column(key, _KEY).name, table=_RELEASED, quoted=True))
+        return written
+
+    def _is_own(self, column: exp.Column) -> bool:
+        """Whether a column is one of a SELECT inside which it stands."""
+        select = column.find_ancestor(exp.Select)
+        while select is not None:
+            try:
+                if self.columns_of(select)(column):
+                    return True
+            except PrivsqlError:
+                return True
+            select = select.find_ancestor(exp.Select)
+        return False
 
     def _window(self, node: exp.Window) -> exp.Expr:
         """The function of a window stays above; what it is taken of, and its order, may be released."""

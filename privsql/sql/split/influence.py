@@ -12,6 +12,7 @@ from enum import IntEnum
 
 from sqlglot import exp
 
+from privsql.algebra.literals import ordinal
 from privsql.sql.bind.group_by import output_name
 
 
@@ -151,7 +152,8 @@ def _select(node: exp.Select, tables: Tables) -> Reached:
     noisy_rows |= cut and (not ordered or _most(ordered, rows, tables) is not Influence.NONE)
     group = node.args.get("group")
     if group is not None:
-        if set(_set(group)) - {"expressions"} or _most(group.expressions, rows, tables) is not Influence.NONE:
+        keys = [_behind(each, node) for each in group.expressions]
+        if set(_set(group)) - {"expressions"} or _most(keys, rows, tables) is not Influence.NONE:
             raise _Unknown
     columns = tuple(
         pair for each in node.expressions for pair in _item(each, rows, tables, noisy_rows, merged)
@@ -159,6 +161,17 @@ def _select(node: exp.Select, tables: Tables) -> Reached:
     if node.args.get("distinct") is not None and any(each is not Influence.NONE for _, each in columns):
         raise _Unknown
     return Reached(columns, noisy_rows)
+
+
+def _behind(key: exp.Expr, node: exp.Select) -> exp.Expr:
+    """What GROUP BY 1 groups by."""
+    place = ordinal(key.sql()) if isinstance(key, exp.Literal) else None
+    if place is None:
+        return key
+    if not 0 < place <= len(node.expressions):
+        raise _Unknown
+    found: exp.Expr = node.expressions[place - 1]
+    return found.unalias()
 
 
 def _set(node: exp.Expr) -> list[str]:
@@ -203,7 +216,7 @@ def _add(source: exp.Expr, found: dict[str, Reached], tables: Tables) -> None:
 def _item(
     item: exp.Expr, rows: Tables, tables: Tables, noisy_rows: bool, merged: bool
 ) -> Iterable[tuple[str, Influence]]:
-    if isinstance(item, exp.Star) or item.is_star:
+    if isinstance(item.this if isinstance(item, exp.Column) else item, exp.Star):
         if _set(item.this if isinstance(item, exp.Column) else item):
             raise _Unknown
         if merged:  # a column of USING stands there once

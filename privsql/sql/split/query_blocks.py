@@ -43,11 +43,32 @@ RELEASED = Named(exp.CTE(), exp.CTE(), RowKind.NOISY)
 
 
 def sources_of(node: exp.Select) -> list[exp.Expr]:
-    """What stands in FROM and in the joins of a SELECT."""
+    """What stands in FROM and in the joins of a SELECT, in parentheses too."""
     first = node.args.get("from_")
     joined = [*(node.args.get("joins") or []), *(node.args.get("laterals") or [])]
     sources = [first.this] if first is not None else []
-    return [*sources, *(each.this for each in joined)]
+    return [leaf for each in (*sources, *(each.this for each in joined)) for leaf in _leaves(each)]
+
+
+def _leaves(source: exp.Expr) -> list[exp.Expr]:
+    inside = _leaves(source.this) if is_join(source) else [source]
+    return [*inside, *(leaf for each in source.args.get("joins") or [] for leaf in _leaves(each.this))]
+
+
+def is_join(node: exp.Expr) -> bool:
+    """Whether this is a join, or a table, in parentheses in FROM, and no query."""
+    if not isinstance(node, exp.Subquery):
+        return False
+    return isinstance(node.this, exp.Table) or (
+        isinstance(node.this, exp.Subquery) and bool(node.this.args.get("joins") or is_join(node.this))
+    )
+
+
+def without_joins(source: exp.Expr) -> exp.Expr:
+    """A copy of the first table or query of a join, by itself."""
+    written = source.copy()
+    written.set("joins", None)
+    return written
 
 
 def with_names(node: exp.Expr, scope: Scope) -> exp.Expr:

@@ -9,18 +9,26 @@ them: its result is a constant of their release (given.py).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from privsql.algebra.relations import Choose, Relation, is_public, is_released, release_of
+from privsql.algebra.chosen_rows import chooses_rows
+from privsql.algebra.relations import (
+    Choose,
+    Relation,
+    Release,
+    is_public,
+    is_released,
+    release_of,
+)
 from privsql.errors import PrivsqlError, Refused, SqlError, UnknownName
 from privsql.sql.bind.catalogue import Catalogue
-from privsql.sql.bind.release import own_nodes
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import rows_shown
-from privsql.sql.split.composition import Composition, QueryPart
+from privsql.sql.split.composition import Composition, QueryPart, needed
 from privsql.sql.split.divide import divide
 from privsql.sql.split.one_row import has_one_row
 from privsql.sql.split.query_blocks import (
@@ -30,6 +38,7 @@ from privsql.sql.split.query_blocks import (
     RowKind,
     Scope,
     all_of,
+    is_join,
     label_without_scores,
     mixed_rows,
     several_rows,
@@ -38,8 +47,13 @@ from privsql.sql.split.query_blocks import (
     with_alias,
     with_names,
     with_queries,
+    without_joins,
 )
+from privsql.sql.split.same_parts import are_one
+from privsql.sql.split.scoped_tables import ScopedTables
 from privsql.sql.split.stage_values import Columns, Shape, StageValue, givens_in, placeholder
+from privsql.sql.subqueries.noisy_lookups import with_noisy_lookups
+from privsql.sql.subqueries.subquery_nodes import to_join
 
 Bind = Callable[[exp.Expr], Relation]  # a statement of one release or none; refuses what is not permitted
 ColumnsOf = Callable[[exp.Expr, Sequence[QueryPart]], Columns]  # of SQL over the answers of some parts
@@ -56,18 +70,17 @@ def split(
     splitter = _Splitter(catalogue, bind, columns_of, unused_prefix(statement), by_counts)
     block = splitter.query(statement, {})
     plain = [all_of(each.name) for each in splitter.parts if not each.needs]
-    if block.kind is not RowKind.NOISY or block.statement in plain:
+    alone = len(splitter.parts) == 1 and _is_one_release(statement, bind)
+    if block.kind is not RowKind.NOISY or block.statement in plain or alone:
         return None
-    return Composition(_needed(splitter.parts, block.statement), block.statement)
+    return Composition(needed(splitter.parts, block.statement), block.statement)
 
 
-def _needed(parts: Sequence[QueryPart], above: exp.Expr) -> tuple[QueryPart, ...]:
-    """The parts that the SQL above reads, and those that their constants come from."""
-    named = {each.name for each in above.find_all(exp.Table)}
-    for part in reversed(parts):
-        if part.name in named:
-            named |= {table.name for given in part.needs for table in given.query.find_all(exp.Table)}
-    return tuple(each for each in parts if each.name in named)
+def _is_one_release(statement: exp.Expr, bind: Bind) -> bool:
+    try:
+        return isinstance(release_of(bind(statement.copy())), Release)
+    except PrivsqlError:
+        return False
 
 
 @dataclass
@@ -150,7 +163,8 @@ class _Splitter:
         return QueryBlock(written, RowKind.NOISY if RowKind.NOISY in kinds else RowKind.PUBLIC)
 
     def _select(self, node: exp.Select, scope: Scope) -> QueryBlock:
-        kinds = {self._kind(each, scope) for each in sources_of(node)}
+        node = with_noisy_lookups(node, self._tables(scope))
+        kinds = self._kinds(node, scope)
         if RowKind.PRIVATE in kinds:
             return self._private(self._below(node, scope), scope)
         written = self._above(node, scope)
@@ -172,10 +186,8 @@ class _Splitter:
                 written.set(name, [self._constants(each, scope) for each in clause])
             elif clause is not None:
                 written.set(name, self._constants(clause, scope))
-        own = [each for clause in written.iter_expressions() for each in own_nodes(clause)]
-        for aggregate in [each for each in own if isinstance(each, exp.AggFunc)]:
-            if aggregate.find(exp.Query) is not None:
-                aggregate.replace(self._constants(aggregate, scope))
+        for each in list(to_join(written)):
+            each.replace(self._constants(each, scope))
         return written
 
     def _constants(self, node: exp.Expr, scope: Scope) -> exp.Expr:
@@ -194,8 +206,12 @@ class _Splitter:
                 if named is not None and named.kind is RowKind.NOISY:
                     return self._given(with_alias(node), all_of(node.name), Shape.TABLE, scope)
                 return node.copy()
-            case exp.Query():
-                return self._constant_query(node, scope)
+            case exp.Subquery(args={"joins": [_, *_] as joins}) if not is_join(node):
+                first = self._constant_query(without_joins(node), scope, in_from=True)
+                first.set("joins", [self._constants(each, scope) for each in joins])
+                return first
+            case exp.Query() if not (is_join(node) and node.find(exp.Join)):
+                return self._constant_query(node, scope, isinstance(node.parent, (exp.From, exp.Join)))
         written = node.copy()
         for name, value in node.args.items():
             if isinstance(value, exp.Expr):
@@ -207,8 +223,7 @@ class _Splitter:
                 written.set(name, listed)
         return written
 
-    def _constant_query(self, node: exp.Expr, scope: Scope) -> exp.Expr:
-        in_from = isinstance(node.parent, (exp.From, exp.Join))
+    def _constant_query(self, node: exp.Expr, scope: Scope, in_from: bool) -> exp.Expr:
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
             return self._constants(node.this, scope) if in_from else node.copy()
         try:
@@ -247,6 +262,7 @@ class _Splitter:
         written = with_queries(written, above)
         name = f"v{len(self.givens)}"
         given = StageValue(name, written, shape, self.columns_of(written, self.parts))
+        given = next((each for each in self.givens.values() if replace(each, name=name) == given), given)
         if shape is not Shape.TABLE and len(given.columns) != 1:
             raise SqlError(
                 "sql-subquery",
@@ -254,7 +270,7 @@ class _Splitter:
                 "select one column",
                 place_of(node),
             )
-        self.givens[name] = given
+        self.givens[given.name] = given
         return placeholder(given, node)
 
     def _private(self, node: exp.Expr, scope: Scope) -> QueryBlock:
@@ -265,6 +281,9 @@ class _Splitter:
         except PrivsqlError as refusal:
             return self._divided(node, scope, refusal)
         release = release_of(relation)
+        if isinstance(release, Release) and chooses_rows(relation):
+            with contextlib.suppress(PrivsqlError):  # HAVING and LIMIT stand above: noise decides there
+                return self._divided(node, scope, rows_shown(place_of(node)))
         if isinstance(release, Choose) and self.by_counts:
             return self._divided(node, scope, label_without_scores(place_of(node)))
         if release is not None and not is_public(relation):
@@ -272,7 +291,7 @@ class _Splitter:
         return QueryBlock(node, RowKind.PRIVATE)
 
     def _divided(self, node: exp.Expr, scope: Scope, refusal: PrivsqlError) -> QueryBlock:
-        halves = divide(node, self._columns_of(node, scope)) if isinstance(node, exp.Select) else None
+        halves = divide(node, self._tables(scope).columns_of) if isinstance(node, exp.Select) else None
         if halves is None:
             raise refusal
         released = with_names(halves.released, scope)
@@ -280,31 +299,26 @@ class _Splitter:
         if not is_released(relation):
             raise refusal
         name = self._part(released, noisy=True)
-        halves.above.set("from_", exp.From(this=exp.to_table(name)))
-        return QueryBlock(self._above(halves.above, {**scope, name: RELEASED}), RowKind.NOISY)
+        within = {**scope, name: RELEASED}
+        above = with_noisy_lookups(halves.over(name), self._tables(within))
+        return QueryBlock(self._above(above, within), RowKind.NOISY)
 
-    def _columns_of(self, node: exp.Select, scope: Scope) -> Callable[[exp.Column], bool]:
-        """Whether a name is a column of what a SELECT reads."""
-
-        def is_column(column: exp.Column) -> bool:
-            probe = exp.Select(expressions=[exp.column(column.this.copy())])
-            for name in ("from_", "joins", "laterals", "with_"):
-                clause = node.args.get(name)
-                if clause is not None:
-                    probe.set(name, [e.copy() for e in clause] if isinstance(clause, list) else clause.copy())
-            try:
-                self.bind(with_names(probe, scope))
-            except UnknownName:
-                return False
-            return True
-
-        return is_column
+    def _tables(self, scope: Scope) -> ScopedTables:
+        return ScopedTables(
+            self.bind,
+            scope,
+            lambda query: self.query(query, scope).kind,
+            lambda select: self._kinds(select, scope),
+        )
 
     def _part(self, statement: exp.Expr, noisy: bool) -> str:
         """The name of a part; what stands in a query twice is released once."""
-        known = next((each.name for each in self.parts if each.statement == statement), None)
-        if known is not None:
-            return known
+        needs = tuple(self.givens[name] for name in givens_in(statement))
+        for each in self.parts:
+            if each.statement == statement or (
+                needs and each.needs == needs and are_one(each.statement, statement, needs, self.bind)
+            ):
+                return each.name
         if len(self.parts) >= MOST_PARTS:
             raise Refused(
                 "refused-parts",
@@ -312,7 +326,6 @@ class _Splitter:
                 "Ask several queries.",
                 place_of(statement),
             )
-        needs = tuple(self.givens[name] for name in givens_in(statement))
         self.parts.append(QueryPart(f"{self.prefix}{len(self.parts)}", statement, noisy, needs))
         return self.parts[-1].name
 
@@ -364,6 +377,10 @@ class _Splitter:
         return written
 
     # -- kinds -----------------------------------------------------------------------------------------------
+    def _kinds(self, node: exp.Select, scope: Scope) -> set[RowKind]:
+        """Of all that a SELECT reads."""
+        return {self._kind(each, scope) for each in sources_of(node)}
+
     def _kind(self, source: exp.Expr, scope: Scope) -> RowKind:
         """What the rows of something in FROM are."""
         match source:
@@ -375,7 +392,7 @@ class _Splitter:
             case exp.Subquery(this=exp.Table() as inner):
                 return self._kind(inner, scope)
             case exp.Subquery():
-                return self.query(source, scope).kind
+                return self.query(without_joins(source), scope).kind
             case exp.Pivot() if isinstance(source.this, exp.Expr):
                 return self._kind(source.this, scope)
             case _:

@@ -135,6 +135,11 @@ _SUMMED = (
 )
 _SUMMED_DIGITS = 18  # of a DECIMAL
 _RANKS = ("WINDOW_ROW_NUMBER", "WINDOW_RANK", "WINDOW_RANK_DENSE")
+# Window functions that cannot fail as we render them: with constants as numbers of tiles and of rows.
+_OWN_WINDOWS = tuple(
+    f"WINDOW_{each}"
+    for each in "NTILE PERCENT_RANK CUME_DIST LAG LEAD FIRST_VALUE LAST_VALUE NTH_VALUE".split()
+)
 
 
 # The conditions on a moment before it is written as text: how the tests are joined, and each of them.
@@ -176,12 +181,12 @@ class PlanRules:
             case "BOUND_AGGREGATE":
                 fits = self.own and name in _SUMS and all(each in WHOLE for each in ids)
                 return fits or _is_safe_aggregate(name, types)
-            # a RANGE frame computes where it begins, which can fail; a ROWS frame only counts
+            # A RANGE frame computes its ends, which can fail. Ours are constants, and the types in which they
+            # are added to values hold the result.
             case "BOUND_WINDOW":
-                computed = "EXPR" in node["start"] + node["end"] and not (
-                    self.own and node["end"] == "EXPR_PRECEDING_ROWS"
-                )
-                return kind in _RANKS or (_is_safe_aggregate(name, types) and not computed)
+                computed = "EXPR" in node["start"] + node["end"] and not self.own
+                own = self.own and (kind in _OWN_WINDOWS or (name in _SUMS and all(e in WHOLE for e in ids)))
+                return kind in _RANKS or own or (_is_safe_aggregate(name, types) and not computed)
             case "BOUND_LAMBDA":
                 return self.own
             case "BOUND_FUNCTION" if kind == "OPERATOR_CAST":

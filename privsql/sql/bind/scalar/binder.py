@@ -118,7 +118,7 @@ class ExpressionBinder:
         )
         return Call("in", tuple(args), BOOLEAN)
 
-    def _subquery(self, node: exp.In | exp.Exists) -> Expression:
+    def _subquery(self, node: exp.In | exp.Exists | exp.Query) -> Expression:
         raise refusal("Exists")
 
     def _unnest(self, node: exp.Explode | exp.ArrayDistinct) -> Expression:
@@ -182,6 +182,9 @@ _BINDERS: Mapping[type[exp.Expr], Callable[[ExpressionBinder, Any], Expression]]
     exp.Between: ExpressionBinder._between,
     exp.In: ExpressionBinder._in,
     exp.Exists: ExpressionBinder._subquery,
+    exp.Subquery: ExpressionBinder._subquery,
+    exp.Select: ExpressionBinder._subquery,
+    exp.Union: ExpressionBinder._subquery,
     exp.Explode: ExpressionBinder._unnest,
     exp.ArrayDistinct: ExpressionBinder._unnest,
     exp.Like: ExpressionBinder._like,

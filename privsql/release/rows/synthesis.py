@@ -23,14 +23,21 @@ from privsql.planning.marginals.residual_plan import ResidualPlan
 from privsql.planning.marginals.workload import MOST_COLUMNS, marginals
 from privsql.policy.checks import delta_of
 from privsql.privacy.marginals.residual_price import Columns
-from privsql.release.dense_fit import MOST_DENSE, Dense, Groups, fitted_table, grouped
-from privsql.release.multiplicative_weights import learned
 from privsql.release.query_release import QueryRelease
-from privsql.release.releases import ReleaseRequest, StoredReleases
-from privsql.release.row_edits import corrected
+from privsql.release.release_request import ReleaseRequest
+from privsql.release.releases import StoredReleases
+from privsql.release.rows.dense_fit import MOST_DENSE, Dense, Groups, fitted_table, grouped
+from privsql.release.rows.multiplicative_weights import learned
+from privsql.release.rows.row_edits import corrected
+from privsql.release.rows.synthetic import Line, Synthetic
+from privsql.release.rows.synthetic_rows import (
+    can_be_drawn,
+    column_values,
+    rows_of,
+    systematic_counts,
+    uniform,
+)
 from privsql.release.shrinkage import Floats, onto_total
-from privsql.release.synthetic import Line, Synthetic
-from privsql.release.synthetic_rows import can_be_drawn, column_values, rows_of, systematic_counts, uniform
 from privsql.request import argument
 from privsql.requests.pipeline import Pipeline
 from privsql.tables import Integers
@@ -125,16 +132,18 @@ def _maxent(wanted: ReleaseRequest, releases: StoredReleases) -> Model:
     before = releases.explain(wanted)
     _refuse_large(before.columns)
     release = releases.release(wanted)
-    groups = grouped(release.plan.measurement.sizes, release.ways + 1)
-    shown = {each: release.tables.shown(each) for each in release.plan.sets}
+    plan = release.plan
+    assert isinstance(plan, ResidualPlan), "marginals alone were asked for"
+    groups = grouped(plan.measurement.sizes, release.ways + 1)
+    shown = {each: release.tables.shown(each) for each in plan.sets}
     margins = [release.tables.shown((each,)) for each in range(len(release.columns))]
     sources = [
-        (columns, release.tables.shown(columns), release.plan.error_of(columns).deviation)
+        (columns, release.tables.shown(columns), plan.error_of(columns).deviation)
         for size in range(1, release.ways + 1)
         for columns in combinations(range(len(release.columns)), size)
     ]
     table = fitted_table(groups, shown, margins)
-    return Model(release.plan, groups, table, release.rows, sources, release)
+    return Model(plan, groups, table, release.rows, sources, release)
 
 
 def _mwem(wanted: ReleaseRequest, rounds: int, releases: StoredReleases) -> Model:

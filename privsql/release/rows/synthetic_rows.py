@@ -15,7 +15,7 @@ import pandas as pd
 
 from privsql.noise.randomness import Randomness
 from privsql.planning.marginals.column_cells import OTHER, ColumnCells
-from privsql.release.dense_fit import Dense
+from privsql.release.rows.dense_fit import Dense
 from privsql.release.shrinkage import Floats
 from privsql.tables import Integers
 from privsql.types import Kind

@@ -13,7 +13,7 @@ import numpy as np
 
 from privsql.noise.marginals.mwem_rounds import Measured
 from privsql.privacy.marginals.residual_price import Columns
-from privsql.release.dense_fit import Dense, Groups, left_out_of, marginal_of, multiply_without
+from privsql.release.rows.dense_fit import Dense, Groups, left_out_of, marginal_of, multiply_without
 from privsql.release.shrinkage import Floats, onto_total
 from privsql.tables import Integers
 

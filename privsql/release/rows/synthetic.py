@@ -15,6 +15,7 @@ from privsql.planning.marginals.mwem_plan import MwemPlan
 from privsql.planning.marginals.residual_plan import ResidualPlan
 from privsql.release.query_release import QueryRelease
 from privsql.results.extras import arrow_table
+from privsql.results.report_plot import plot_report
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,19 @@ class Synthetic:
             for each in self.lines
         ]
         return pd.DataFrame(listed)
+
+    def plot(self, ax: Any = None) -> Any:
+        """The report as a picture: bars for every marginal, or for the worst of many (extra: privsql[plot]).
+
+        Arguments:
+            ax: the matplotlib axes to draw on; by default, of a new figure.
+
+        Raises:
+            ArgumentError: matplotlib is not installed.
+        """
+        rows = f"{len(self):,} rows like those of {self.plan.table}"
+        title = f"{rows}, by {self.method}, epsilon {self.plan.epsilon:g}"
+        return plot_report(self.report(), title, ax)
 
     @property
     def receipt(self) -> dict[str, Any]:

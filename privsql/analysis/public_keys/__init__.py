@@ -1,0 +1,1 @@
+"""Keys that are columns of public relations, or equal to them."""

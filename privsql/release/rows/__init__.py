@@ -1,0 +1,1 @@
+"""Noisy marginals go in; rows that have them come out: a synthetic table."""

@@ -1,0 +1,1 @@
+"""What is within one unit: windows, different rows, differences of its rows."""

@@ -1,0 +1,1 @@
+"""A SELECT with subqueries inside its expressions goes in; the same SELECT over joins comes out."""
