@@ -152,6 +152,15 @@ def distinct_aggregate(place: Place | None) -> Refused:
     )
 
 
+def distinct_within_unit(name: str, place: Place | None) -> Refused:
+    return Refused(
+        "refused-distinct",
+        f"{name.upper()}(DISTINCT x) of one unit's own rows is supported for whole numbers only.",
+        "Write a cast: SUM(DISTINCT CAST(x AS INTEGER)).",
+        place,
+    )
+
+
 def over_noisy_answer(code: str, what: str, way_out: str, place: Place | None) -> Refused:
     """The refusal of a clause that needs rows but is applied to the noisy answer of a subquery."""
     return Refused(code, f"{what} a noisy answer is not supported.", way_out, place)
