@@ -37,6 +37,7 @@ from privsql.requests.pipeline import Pipeline
 from privsql.requests.preparing import prepare_copy
 from privsql.requests.range_search import find_ranges
 from privsql.requests.stage import Stage, check_flag
+from privsql.requests.statements import as_select
 from privsql.requests.told_for_free import answer_told
 from privsql.results.advice import Advice
 from privsql.results.composed_answer import AnyAnswer
@@ -85,6 +86,7 @@ class Session:
             ['n']
         """
         pipeline = self._pipeline
+        request = as_select(request, pipeline)
         told = answer_told(Stage.of(request), pipeline)
         if told is not None:
             return told
@@ -118,6 +120,7 @@ class Session:
             >>> session.plan(privsql.Request("SELECT COUNT(*) AS n FROM visits", epsilon=0.5)).epsilon
             0.5
         """
+        request = as_select(request, self._pipeline)
         try:
             return explain(Stage.of(request), self._pipeline)
         except SqlError as refusal:

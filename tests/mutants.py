@@ -321,7 +321,7 @@ MUTANTS = [
     Mutant("CAST to TINYINT lets an INTEGER through", "render/duckdb.py", "return next(exact, str(type_)) if type_.kind is Kind.INTEGER else str(type_)", "return str(type_)", ('rows', 'soundness')),
     Mutant("operands cast to the type of the result", "render/write_expressions.py", "        return call.type\n    return _widest(types)", "        return call.type\n    return call.type", ('rows', 'soundness')),
     Mutant("dates added without TRY", "render/write_expressions.py", "self.guarded(f\"({args[0]}) {sign} ({args[1]})\")", "f\"(({args[0]}) {sign} ({args[1]}))\"", ('rows', 'soundness')),
-    Mutant("dates made without TRY", "render/duckdb_functions.py", "\"date_diff make_date strftime try_strptime\": \"TRY({name}({args}))\"", "\"date_diff strftime try_strptime\": \"TRY({name}({args}))\", \"make_date\": \"make_date({args})\"", ('rows', 'soundness')),
+    Mutant("dates made without TRY", "render/duckdb_functions.py", "\"date_diff date_sub make_date make_timestamp strftime try_strptime\": \"TRY({name}({args}))\"", "\"date_diff date_sub make_timestamp strftime try_strptime\": \"TRY({name}({args}))\", \"make_date\": \"make_date({args})\"", ('rows', 'soundness')),
     Mutant("CASE has the type of its last branch", "sql/bind/scalar/binder.py", "(*args, values[-1]), build.shared_type(values))", "(*args, values[-1]), values[-1].type)", _ROWS),
     Mutant("escape patterns not checked", "algebra/patterns.py", 'case "ESCAPE":', 'case "escape":', _ROWS),
     # -- units: what is kept of each

@@ -248,3 +248,18 @@ def test_every_template_uses_each_argument_of_its_function() -> None:
             {"b"} if name == "TsOrDsToDate" else set()
         )  # whether it is tried
         assert {each.name for each in columns} == expected, name
+
+
+def test_over_stands_behind_one_aggregate_only() -> None:
+    """avgWeighted(n, n) OVER () is left as it is, and refused; sumIf(n, p) OVER () is a sum."""
+    counts = "(SELECT s, COUNT(*) AS n FROM t GROUP BY s) AS c"
+    asked = private()
+    one = asked.explain(f"SELECT s, sumIf(n, n > 5) OVER () AS w FROM {counts}", epsilon=1)
+    two = asked.explain(f"SELECT s, SUM(n) FILTER (WHERE n > 5) OVER () AS w FROM {counts}", epsilon=1)
+    assert [each.sql for each in one.releases] == [each.sql for each in two.releases]
+    assert asked.explain(
+        f"SELECT s, SEM(n) OVER () AS w FROM {counts}", epsilon=1
+    )  # DuckDB has it above the noise
+    for text in ("avgWeighted(n, n)", "avgWeighted(n, n) FILTER (WHERE n > 5)", "IQR(n)"):
+        with pytest.raises(PrivsqlError):
+            asked.explain(f"SELECT s, {text} OVER () AS w FROM {counts}", epsilon=1)

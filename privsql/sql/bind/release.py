@@ -21,7 +21,7 @@ from privsql.sql.bind.scalar.binder import ExpressionBinder
 from privsql.sql.bind.scope import Source
 from privsql.sql.bind.within_unit.windowed import is_windowed
 from privsql.sql.parse.places import place_of
-from privsql.sql.parse.refusals import distinct_aggregate, refusal, value_of_one_person
+from privsql.sql.parse.refusals import distinct_aggregate, distinct_within_unit, refusal, value_of_one_person
 from privsql.types import BIGINT, BOOLEAN, DOUBLE, INTEGER_BOUNDS, NUMBERS, TEXT, Kind, Type, integer, list_of
 
 # aggregates of one or two arguments: the sqlglot class and the name in our tree
@@ -40,15 +40,8 @@ SPREADS: dict[type[exp.Expr], str] = {
 }
 # COUNT and AVG of the rows where neither argument is NULL
 PAIRED = (exp.RegrCount, exp.RegrAvgx, exp.RegrAvgy)
-AGGREGATES: tuple[type[exp.Expr], ...] = (
-    exp.Count,
-    exp.CountIf,
-    exp.Sum,
-    exp.Avg,
-    *SPREADS,
-    *PAIRED,
-    *ORDERS,
-)
+_SUMS = (exp.Count, exp.CountIf, exp.Sum, exp.Avg)
+AGGREGATES: tuple[type[exp.Expr], ...] = (*_SUMS, *SPREADS, *PAIRED, *ORDERS)
 CHOICES = (exp.ArgMax, exp.ArgMin, exp.Mode)
 # aggregates supported only where they are exact: over public rows, or over one unit's own rows
 EXACT: dict[type[exp.Expr], str] = {
@@ -229,7 +222,7 @@ class ReleaseBinder(ExpressionBinder):
         """SUM, AVG, and everything computed from sums."""
         name = SPREADS.get(type(node), "sum" if isinstance(node, exp.Sum) else "avg")
         if isinstance(inner, exp.Distinct):
-            return self._of_different(name, inner, condition, place)
+            return self._of_different(name, inner.expressions, condition, place)
         argument = self._number(inner, name, place)
         if isinstance(node, PAIRED) or name in OF_TWO:
             other = self._number(node.expression, name, place)
@@ -240,21 +233,15 @@ class ReleaseBinder(ExpressionBinder):
         return Aggregate(name, argument, condition, type_, place)
 
     def _of_different(
-        self, name: str, inner: exp.Distinct, condition: Expression | None, place: Place | None
+        self, name: str, of: list[exp.Expr], condition: Expression | None, place: Place | None
     ) -> Aggregate:
-        """SUM(DISTINCT x), AVG(DISTINCT x)."""
-        if name not in ("sum", "avg") or len(inner.expressions) != 1:
+        if name not in ("sum", "avg") or len(of) != 1:
             raise distinct_aggregate(place)
-        argument = self._number(inner.expressions[0], name, place)
+        argument = self._number(of[0], name, place)
         if self.exact and argument.type.kind is not Kind.INTEGER:
-            raise Refused(
-                "refused-distinct",
-                f"{name.upper()}(DISTINCT x) of one unit's own rows is supported for whole numbers only.",
-                "Write a cast: SUM(DISTINCT CAST(x AS INTEGER)).",
-                place,
-            )
-        type_ = self._total_type(argument.type) if name == "sum" else DOUBLE
-        return Aggregate(f"{name}_distinct", argument, condition, type_, place)
+            raise distinct_within_unit(name, place)
+        of_sum = self._total_type(argument.type)
+        return Aggregate(f"{name}_distinct", argument, condition, of_sum if name == "sum" else DOUBLE, place)
 
     def _total_type(self, summed: Type) -> Type:
         """An exact total of numbers may exceed 64 bits; a released total cannot, because it is clamped."""
@@ -275,7 +262,7 @@ class ReleaseBinder(ExpressionBinder):
                 "Write first(x ORDER BY day) or last(x ORDER BY day).",
                 place,
             )
-        (term,) = terms
+        term = terms[0]
         argument, by = self.rows.bind(inner.this), self.rows.bind(term.this)
         order = bool(term.args.get("desc")), bool(term.args.get("nulls_first"))
         return Aggregate(EXACT[type(node)], argument, condition, argument.type, place, by, order)

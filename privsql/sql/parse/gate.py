@@ -19,6 +19,7 @@ from privsql.errors import Place, Refused, SqlError
 from privsql.sql.parse.constants import NOTHING, Constants, number_marks, with_constants
 from privsql.sql.parse.dialect_spellings import write_as_duckdb
 from privsql.sql.parse.dialects import dialect_name, refuse_other_meanings
+from privsql.sql.parse.function_refusals import refusal_of_call
 from privsql.sql.parse.permitted import PERMITTED
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import only_select, refusal, way_out_of
@@ -202,6 +203,9 @@ def _refuse(blamed: exp.Expr, node: exp.Expr, what: str) -> Refused:
     # a node without a token of its own: where the thing around it begins
     while place is None and above is not None:
         place, above = place_of(above), above.parent
+    own = refusal_of_call(node, place)
+    if own is not None:
+        return own
     for each in (blamed, node):
         name = way_out_of(each)
         if name is not None:

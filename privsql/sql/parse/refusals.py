@@ -22,8 +22,8 @@ WAYS_OUT = {
         "windows over noisy totals are supported.",
     ),
     "TableSample": (
-        "Sampling is not supported: how much one person's rows weigh would depend on the sample.",
-        "Query all rows; the noise already protects them.",
+        "Sampling is not supported: a random sample protects nobody by itself, and who is in it is private.",
+        "Query all rows. If the answer may be noisier, choose a lower epsilon: that protects more.",
     ),
     "CurrentDate": (
         "The current date and time are not supported: the same text would be another query each time.",
@@ -148,6 +148,15 @@ def distinct_aggregate(place: Place | None) -> Refused:
         "refused-distinct",
         "DISTINCT is supported inside COUNT, SUM, AVG, MIN and MAX only.",
         "Leave it out, or write COUNT(DISTINCT x).",
+        place,
+    )
+
+
+def distinct_within_unit(name: str, place: Place | None) -> Refused:
+    return Refused(
+        "refused-distinct",
+        f"{name.upper()}(DISTINCT x) of one unit's own rows is supported for whole numbers only.",
+        "Write a cast: SUM(DISTINCT CAST(x AS INTEGER)).",
         place,
     )
 

@@ -77,23 +77,9 @@ _ARITHMETIC = ("+", "-", "*", "//", "%", "abs", "sign", "round", "trunc")
 _CUT = ("substring", "left", "right")
 # Functions that cannot fail as we render them: on grid points, clamped moments, a unit's own list or a
 # subquery with one row; asinh, whose argument's bounds the optimizer does not know there; and lpad and rpad,
-# which have something to fill with, up to a constant width.
-_OWN = (
-    ">>",
-    "<<",
-    "epoch_us",
-    "list_aggr",  # the sum of whole numbers on a grid
-    "list_sort",
-    "list_slice",
-    "list_transform",
-    "list_unique",
-    "flatten",
-    "hash",
-    "error",
-    "asinh",
-    "lpad",
-    "rpad",
-)
+# which have something to fill with, up to a constant width. list_aggr adds up whole numbers on a grid.
+_OWN = """>> << epoch_us list_aggr list_sort list_slice list_transform list_unique flatten hash error
+    asinh lpad rpad""".split()
 _UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade", "century")
 # safe for arguments of every type
 _OF_ALL = ("struct_extract", "list_value", "unpivot_list", "row", "list_distinct", "pi")

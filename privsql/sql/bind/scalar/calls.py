@@ -20,6 +20,7 @@ from privsql.algebra.patterns import check_step
 from privsql.errors import Refused, SqlError, did_you_mean
 from privsql.sql.bind.scalar.casts import Bind, interval, word
 from privsql.sql.parse.dialects import OF_DATES, WHOLE_UNITS
+from privsql.sql.parse.function_refusals import refusal_of_function
 from privsql.sql.parse.permitted import FUNCTION_OF
 from privsql.sql.parse.refusals import WAYS_OUT, refusal
 from privsql.types import BIGINT, BOOLEAN, DATE, MOMENTS, TEXT, TIMESTAMP, Kind
@@ -58,6 +59,9 @@ def _named(bind: Bind, node: exp.Anonymous) -> Expression:
         raise refusal("Any")
     if name in ("now", "today", "current_date", "get_current_timestamp"):
         raise Refused("refused-function", *WAYS_OUT["CurrentDate"])
+    own = refusal_of_function(raw)
+    if own is not None:
+        raise own
     if name not in FUNCTIONS or name == "||":
         raise Refused(
             "refused-function",

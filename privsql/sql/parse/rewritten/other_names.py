@@ -26,11 +26,14 @@ def write_other_names(statement: exp.Expr) -> None:
 def _put(node: exp.Expr, written: exp.Expr, aggregates: list[exp.AggFunc]) -> None:
     """In place of the node; a FILTER behind it goes behind each of its new aggregates."""
     behind = node.parent
+    above = behind.parent if isinstance(behind, exp.Filter) else behind
+    if isinstance(above, exp.Window) and aggregates and not isinstance(written, (exp.AggFunc, exp.Filter)):
+        return  # OVER stands behind one aggregate only
     if not aggregates or not isinstance(behind, exp.Filter) or behind.this is not node:
         node.replace(written)
         return
     condition = behind.expression.this
-    above = exp.Paren(this=written)
+    whole = exp.Paren(this=written)
     for aggregate in aggregates:
         own = aggregate.parent
         if isinstance(own, exp.Filter) and own.this is aggregate:
@@ -42,4 +45,4 @@ def _put(node: exp.Expr, written: exp.Expr, aggregates: list[exp.AggFunc]) -> No
             filtered = exp.Filter(expression=exp.Where(this=condition.copy()))
             aggregate.replace(filtered)
             filtered.set("this", aggregate)
-    behind.replace(above.this)
+    behind.replace(whole.this)
