@@ -24,8 +24,8 @@ from privsql.request import Request, takes
 
 if TYPE_CHECKING:  # imported when first used: they need DuckDB and sqlglot
     from privsql.planning.composed_plan import AnyPlan
+    from privsql.results.advising.suggested_limits import SuggestedLimits
     from privsql.results.composed_answer import AnyAnswer
-    from privsql.results.suggested_limits import SuggestedLimits
     from privsql.session import Session
 
 _PROTECT = "unit ranges keys neighbours budget delta max_groups max_rows ledger budget_of".split()

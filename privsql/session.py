@@ -19,12 +19,8 @@ from privsql.planning.composed_plan import AnyPlan
 from privsql.policy import Policy
 from privsql.policy.checks import analyst_of, epsilon_of
 from privsql.release.joint_batch import answer_jointly
-from privsql.release.online import Online, opened
-from privsql.release.query_release import QueryRelease, ReleasedPlan
-from privsql.release.release_request import ReleaseRequest
 from privsql.release.releases import StoredReleases
-from privsql.release.rows.synthesis import SynthesisRequest, synthesize
-from privsql.release.rows.synthetic import Synthetic
+from privsql.release.releasing_session import ReleasingSession
 from privsql.request import Request, takes
 from privsql.requests.advising import AdviceRequest, advise
 from privsql.requests.auditing import AuditRequest, audit_plan, refuse_own_tables
@@ -39,13 +35,13 @@ from privsql.requests.range_search import find_ranges
 from privsql.requests.stage import Stage, check_flag
 from privsql.requests.statements import as_select
 from privsql.requests.told_for_free import answer_told
-from privsql.results.advice import Advice
+from privsql.results.advising.advice import Advice
+from privsql.results.advising.suggested_limits import SuggestedLimits
 from privsql.results.composed_answer import AnyAnswer
 from privsql.results.notices import BoundingNotice
-from privsql.results.suggested_limits import SuggestedLimits
 
 
-class Session:
+class Session(ReleasingSession):
     """Private answers about one source of data, under one policy and one budget.
 
     Threads may share a session: one of them has the source at a time, from planning to the answer.
@@ -245,86 +241,6 @@ class Session:
         stages, whole = stages_of(queries, epsilon, delta, dialect, show_all, analyst)
         jointly = answer_jointly(stages, whole, delta, self._releases, self._pipeline)
         return list(jointly or answer_batch(stages, whole, self._pipeline))
-
-    @takes(ReleaseRequest)
-    def release(self, request: ReleaseRequest) -> QueryRelease:
-        """Pay once for a workload of counts, which are then answered at no cost.
-
-        Returns:
-            The release; a repeated call returns the stored one.
-
-        Raises:
-            PrivsqlError: as `query` raises it.
-
-        Example:
-            >>> asked = privsql.marginals(["state"], ways=1)
-            >>> session.release(asked, "visits", epsilon=1.0, delta=1e-6).df(["state"]).columns.tolist()
-            ['state', 'n', 'n_low', 'n_high']
-        """
-        return self._releases.release(request)
-
-    @takes(ReleaseRequest)
-    def explain_release(self, request: ReleaseRequest) -> ReleasedPlan:
-        """Show what release() would do, with the error of every marginal. Spends nothing.
-
-        Returns:
-            The plan of the release.
-
-        Raises:
-            PrivsqlError: as `explain` raises it.
-
-        Example:
-            >>> asked = privsql.marginals(["state"], ways=1)
-            >>> session.explain_release(asked, "visits", epsilon=1.0, delta=1e-6).epsilon
-            1.0
-        """
-        return self._releases.explain(request)
-
-    @takes(SynthesisRequest)
-    def synthesize(self, request: SynthesisRequest) -> Synthetic:
-        """Pay once for a table of made-up rows that are like the real ones.
-
-        Returns:
-            The table, to be queried at no cost.
-
-        Raises:
-            PrivsqlError: as `query` raises it.
-
-        Example:
-            >>> session.synthesize("visits", ["state"], epsilon=1.0, delta=1e-6).df().columns.tolist()
-            ['state']
-        """
-        return synthesize(request, self._releases, self._pipeline)
-
-    def online(
-        self,
-        table: str,
-        epsilon: float,
-        *,
-        within: float | None = None,
-        confidence: float = 0.95,
-        **unknown: Never,
-    ) -> Online:
-        """Open a stream of counting queries, each answered from what was released before where it can be.
-
-        Arguments:
-            table: the table whose rows are counted.
-            epsilon: what the stream may cost in all; each query is charged when it has to be paid for.
-            within: how far off an answer may be, unless a query says it itself.
-            confidence: how surely `within` holds.
-
-        Returns:
-            The stream, whose `query` answers free within the predicted error, or for the least epsilon.
-
-        Raises:
-            ArgumentError: an argument is wrong.
-
-        Example:
-            >>> session.online("visits", epsilon=1.0, within=20).remaining
-            1.0
-        """
-        no_more_arguments(unknown, ("table", "epsilon", "within", "confidence"))
-        return opened(self._pipeline, (self.ask, self.plan), table, epsilon, within, confidence)
 
     def suggest_limits(
         self,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from privsql.algebra.expressions import Call, Column, Expression, Literal, conjuncts
 from privsql.algebra.outer_joins import pads_public_rows
-from privsql.algebra.owners import by_unit_alone, equated, meets_one_group, owner
+from privsql.algebra.owners import by_unit_alone, equated, owner
 from privsql.algebra.relations import (
     AtMost,
     Filter,
@@ -26,6 +26,7 @@ from privsql.algebra.relations import (
     is_public,
     walk,
 )
+from privsql.algebra.unit_rows.bounded import meets_one_group
 from privsql.algebra.unit_rows.numbering import most_numbered, numbered_shares
 from privsql.analysis.public_rows import Look
 from privsql.types import Kind

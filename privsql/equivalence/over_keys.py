@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from privsql.algebra.expressions import Call, Column, Expression, Literal, conjuncts
 from privsql.algebra.functions import BELIEFS
-from privsql.algebra.owners import is_bounded
 from privsql.algebra.relations import Choose, Release
+from privsql.algebra.unit_rows.bounded import is_bounded
 from privsql.equivalence.blocks import BlockReader, NotComparableError
 from privsql.equivalence.frames import Frame, PlacedBlock, framed, grouped, value_of
 from privsql.equivalence.normal_form import all_of, normal, normal_condition, not_null

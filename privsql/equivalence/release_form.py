@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
 from privsql.algebra.expressions import Aggregate
-from privsql.algebra.owners import is_bounded
 from privsql.algebra.relations import Choose, Release
+from privsql.algebra.unit_rows.bounded import is_bounded
 from privsql.equivalence.blocks import BlockReader, NotComparableError
 from privsql.equivalence.frames import Frame, aggregate_of, framed, grouped, value_of
 from privsql.equivalence.written import digest, structure

@@ -11,7 +11,7 @@ from privsql.planning.composed_plan import AnyPlan
 from privsql.planning.precision.half_widths import check_level
 from privsql.policy.checks import epsilon_of
 from privsql.request import Request, argument
-from privsql.results.advice import Advice, PricedAccuracy
+from privsql.results.advising.advice import Advice, PricedAccuracy
 
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 

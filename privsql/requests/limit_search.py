@@ -30,8 +30,8 @@ from privsql.policy.checks import epsilon_of
 from privsql.requests.pipeline import Pipeline
 from privsql.requests.range_search import expect, likely_plan
 from privsql.requests.stage import Stage
+from privsql.results.advising.suggested_limits import FoundLimit, LimitTable, SuggestedLimits
 from privsql.results.answer import Answer
-from privsql.results.suggested_limits import FoundLimit, LimitTable, SuggestedLimits
 from privsql.suggestions import Argument, DeclareUnit
 from privsql.types import Kind
 

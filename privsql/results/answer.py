@@ -14,10 +14,10 @@ from privsql.planning.precision.half_widths import check_level
 from privsql.planning.precision.interval_arithmetic import Interval
 from privsql.planning.precision.noise_of_rows import set_texts
 from privsql.privacy.key_selection import GaussianThreshold, TruncatedGeometric
+from privsql.results.advising.suggested_limits import FoundLimit
 from privsql.results.consistent import Settled
 from privsql.results.intervals import interval
 from privsql.results.result_table import ResultTable
-from privsql.results.suggested_limits import FoundLimit
 from privsql.tables import Integers, NoisyTable
 from privsql.types import NUMBERS
 

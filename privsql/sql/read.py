@@ -10,7 +10,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from privsql.algebra.expressions import columns_of
-from privsql.algebra.owners import Whose, is_bounded, owner
+from privsql.algebra.owners import Whose, owner
 from privsql.algebra.relations import (
     BoundQuery,
     Distinct,
@@ -24,12 +24,13 @@ from privsql.algebra.relations import (
     walk,
 )
 from privsql.algebra.reserved import output_names
+from privsql.algebra.unit_rows.bounded import is_bounded
 from privsql.errors import Refused
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.bind.query import QueryBinder
 from privsql.sql.bind.scope import Source
 from privsql.sql.bind.within_unit.different import refused_distinct
-from privsql.sql.parse.above import permit_above, permit_arguments
+from privsql.sql.parse.above import loses_clauses, permit_above
 from privsql.sql.parse.constants import NOTHING, Constants
 from privsql.sql.parse.gate import Rewrite, one_statement, parse, permitted
 from privsql.sql.parse.places import place_of
@@ -75,7 +76,8 @@ def read_composition(
 ) -> Composition | None:
     """The releases of a query, and the SQL above them; None if it has no release, or is one by itself."""
     statement, start = one_statement(text, dialect, constants, _rewrite(catalogue))
-    permit_arguments(statement)
+    if loses_clauses(statement):
+        return None  # and the whole query is refused
 
     def bind(part: exp.Expr) -> Relation:
         return _bound(permitted(part, dialect, start), catalogue).relation

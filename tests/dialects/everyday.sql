@@ -316,7 +316,6 @@ postgres, tsql: SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY income) AS m 
 presto: SELECT approx_percentile(income, 0.5) AS m FROM people
 bigquery: SELECT APPROX_QUANTILES(income, 2)[OFFSET(1)] AS m FROM people
 hive: SELECT percentile_approx(income, 0.5) AS m FROM people
-mysql, sqlite: SELECT AVG(income) - AVG(income) + 500 AS m FROM people
 
 51 standard deviations
 duckdb: SELECT stddev_samp(income) AS s FROM people

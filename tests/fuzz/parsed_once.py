@@ -10,24 +10,29 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from privsql.sql import read
-from privsql.sql.parse.constants import NOTHING, Constants
-from privsql.sql.parse.gate import parse
+from privsql.errors import Place
+from privsql.sql.parse import gate
+from privsql.sql.parse.constants import Constants
 
 REMEMBERED = 512  # texts
+_PARSED = gate._parsed
 
 
 @contextmanager
 def parsed_once() -> Iterator[None]:
-    """Inside, whoever asks for the tree of a text gets the one that is there; refusals are worked out each time."""
-    remembered = lru_cache(maxsize=REMEMBERED)(parse)
+    """Inside, whoever asks for the tree of a text gets a copy of the one that is there; refusals are worked out
+    each time.
+    """
+    remembered = lru_cache(maxsize=REMEMBERED)(_PARSED)
 
-    def of_texts(text: str, dialect: str, constants: Constants = NOTHING) -> exp.Expr:
-        plain = isinstance(text, str) and isinstance(dialect, str) and constants == NOTHING
-        return remembered(text, dialect) if plain else parse(text, dialect, constants)
+    def of_texts(text: str, dialect: str, constants: Constants) -> tuple[exp.Expr, str, Place | None]:
+        if not isinstance(text, str) or not isinstance(dialect, str):
+            return _PARSED(text, dialect, constants)
+        statement, name, start = remembered(text, dialect, constants)
+        return statement.copy(), name, start
 
-    read.parse = of_texts
+    gate._parsed = of_texts
     try:
         yield
     finally:
-        read.parse = parse
+        gate._parsed = _PARSED

@@ -6,7 +6,6 @@ Longer: `make fuzz N=1000000`, or PRIVSQL_FUZZ=100000 with `pytest -m slow tests
 # ruff: noqa: E501 -- tables read better in one line each
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 from random import Random
@@ -14,13 +13,13 @@ from typing import Any
 
 import duckdb
 import pytest
+from sqlglot import exp
 
 import privsql
 from privsql.render.duckdb import DuckDB
 from privsql.render.duckdb_functions import FORMS
 from privsql.render.write_expressions import ExpressionWriter
-from privsql.sql import read as reading
-from privsql.sql.parse.gate import parse
+from privsql.sql.parse import gate
 from tests.attacks import judge
 from tests.fuzz import canaries, differential, neutral, sqlglot_reads, texts
 from tests.fuzz.duckdb_reads import DuckDBReader
@@ -127,20 +126,19 @@ def test_the_neutral_form_distinguishes_different_queries(one: str, other: str) 
     reader = DuckDBReader()
     assert reader.expression(one) != reader.expression(other)
     for each in (one, other):
-        assert sqlglot_reads.query(parse(f"SELECT {each} FROM t", "duckdb"))[2][0][0] == reader.expression(
-            each
-        )
+        assert sqlglot_reads.query(gate.parse(f"SELECT {each} FROM t", "duckdb"))[2][0][
+            0
+        ] == reader.expression(each)
 
 
-def test_binding_does_not_change_the_parsed_tree() -> None:
-    """Fuzzers parse a text once for several readers: who binds it must not change it."""
-    rng, session = Random(1), differential.session_for("patients")
-    for schema, sql in rng.sample(texts.corpus(), 200):
-        if schema == "patients":
-            with contextlib.suppress(privsql.PrivsqlError), parsed_once():
-                session.explain(sql, epsilon=1.0)
-                assert reading.parse(sql, "duckdb") == parse(sql, "duckdb"), sql
-    assert reading.parse is parse
+def test_every_reader_of_a_text_has_a_tree_of_its_own() -> None:
+    """Fuzzers parse a text once for several readers: what one of them changes, the others do not see."""
+    with parsed_once():
+        first, again = (gate.parse("SELECT COUNT(*) FROM t", "duckdb") for _ in range(2))
+        first.set("limit", None)
+        first.expressions[0].replace(exp.Null())
+        assert again == gate.parse("SELECT COUNT(*) FROM t", "duckdb")
+    assert first != again
 
 
 def test_joins_after_a_comma_are_distinguished() -> None:
@@ -158,7 +156,7 @@ def test_joins_after_a_comma_are_distinguished() -> None:
 def _assert_silent(report: canaries.Report) -> None:
     print(report)
     assert not report.problems, "\n\n".join(report.problems[:5])
-    assert report.answered > report.asked // 10
+    assert report.answered > report.asked // 20
 
 
 def test_no_private_value_leaks() -> None:

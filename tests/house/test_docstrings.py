@@ -7,6 +7,7 @@ from __future__ import annotations
 import doctest
 import functools
 import inspect
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -96,7 +97,8 @@ def test_public_functions_are_fully_documented(target: Any) -> None:
     assert examples(target), f"{target.__name__} has no example that runs"
 
 
-def test_examples_in_docstrings_run() -> None:
+def test_examples_in_docstrings_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # some write a file
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     shown: list[str] = []
     targets = [target for target in PUBLIC if callable(target)] + METHODS

@@ -9,7 +9,7 @@ import pytest
 
 import privsql
 from privsql import PrivsqlError, Refused
-from privsql.sql.parse.function_refusals import _BY_NAME
+from privsql.sql.parse.rewritten.function_refusals import _BY_NAME
 
 COLUMNS = {
     "x": {"range": [1, 99]}, "k": {"values": ["Smith", "b"]}, "d": {"range": ["2000-01-01", "2020-01-01"]},

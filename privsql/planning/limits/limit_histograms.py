@@ -18,7 +18,6 @@ from functools import cached_property
 
 from privsql.algebra.build import compare, unify
 from privsql.algebra.expressions import OF_DIFFERENT, Aggregate, Call, Column, Expression, Literal
-from privsql.algebra.owners import is_bounded
 from privsql.algebra.relations import (
     BoundQuery,
     Choose,
@@ -31,6 +30,7 @@ from privsql.algebra.relations import (
     Scan,
     rebuilt,
 )
+from privsql.algebra.unit_rows.bounded import is_bounded
 from privsql.analysis.derive import names_in
 from privsql.planning.limits.bounding import aggregates_of, totals_within
 from privsql.planning.plan import Plan

@@ -28,7 +28,6 @@ from privsql.algebra.expressions import (
     substitute,
 )
 from privsql.algebra.outer_joins import pads_public_rows, without_padded
-from privsql.algebra.owners import is_bounded
 from privsql.algebra.relations import (
     BoundQuery,
     Choose,
@@ -45,6 +44,7 @@ from privsql.algebra.relations import (
     rebuilt,
     walk,
 )
+from privsql.algebra.unit_rows.bounded import is_bounded
 from privsql.analysis.public_rows import Look
 from privsql.errors import Place, Refused
 from privsql.planning.draft import Task

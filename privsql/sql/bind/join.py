@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from privsql.algebra import build
 from privsql.algebra.expressions import Call, Expression, Literal, columns_of, conjuncts, substitute
-from privsql.algebra.owners import allowed_matches, equated, is_bounded, is_unique, owner, pairs_one_unit
+from privsql.algebra.owners import equated, is_unique, owner, pairs_one_unit
 from privsql.algebra.relations import (
     AtMost,
     Filter,
@@ -28,6 +28,7 @@ from privsql.algebra.relations import (
     walk,
 )
 from privsql.algebra.reserved import unique_names
+from privsql.algebra.unit_rows.bounded import allowed_matches, is_bounded
 from privsql.errors import Place, Refused
 from privsql.sql.bind.from_clause.shared_columns import shared_names, shown
 from privsql.sql.bind.scalar.binder import ExpressionBinder

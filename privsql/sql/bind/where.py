@@ -12,7 +12,7 @@ from sqlglot import exp
 from privsql.algebra import build
 from privsql.algebra.expressions import Call, Expression, columns_of
 from privsql.algebra.relations import Relation, is_public, is_released
-from privsql.errors import Refused, SqlError, UnknownName
+from privsql.errors import Place, Refused, SqlError, UnknownName
 from privsql.sql.bind.join import apart, semi, with_conditions
 from privsql.sql.bind.release import bare, has_any_aggregate
 from privsql.sql.bind.scalar.binder import ExpressionBinder
@@ -99,19 +99,8 @@ def _member(
     return semi(relation, found.relation, on, anti, place, null_aware=anti)
 
 
-def _exists(
-    relation: Relation,
-    query: exp.Expr,
-    anti: bool,
-    source: Source,
-    queries: Queries,
-    equal: Expression | None = None,
-) -> Relation:
-    """EXISTS, or x IN (SELECT ...), in which `equal` is x."""
-    node = query.this if isinstance(query, exp.Subquery) else query
-    place = place_of(query)
-    if isinstance(node, exp.Select) and node.args.get("from_") is not None:
-        node = decorrelated(node, queries)
+def _plain_select(node: exp.Expr, place: Place | None) -> exp.Select:
+    """The query in EXISTS, which has rows of its own and nothing else."""
     clauses = ("group", "having", "qualify", "order", "limit", "offset", "with_")
     if (
         not isinstance(node, exp.Select)
@@ -126,6 +115,23 @@ def _exists(
             "Leave the other clauses out.",
             place,
         )
+    return node
+
+
+def _exists(
+    relation: Relation,
+    query: exp.Expr,
+    anti: bool,
+    source: Source,
+    queries: Queries,
+    equal: Expression | None = None,
+) -> Relation:
+    """EXISTS, or x IN (SELECT ...), in which `equal` is x."""
+    node = query.this if isinstance(query, exp.Subquery) else query
+    place = place_of(query)
+    if isinstance(node, exp.Select) and node.args.get("from_") is not None:
+        node = decorrelated(node, queries)
+    node = _plain_select(node, place)
     if is_released(relation):
         raise over_noisy_answer("refused-exists", "EXISTS beside", "Use it on the rows below.", place)
     found = apart(queries.joined(node), relation)

@@ -79,15 +79,16 @@ def permit_above(statement: exp.Expr, tables: Collection[str] = ()) -> None:
             _permit_node(node, known)
 
 
-def permit_arguments(statement: exp.Expr) -> None:
-    """Refuse clauses without a rule, such as FOR UPDATE, before a query is taken apart and they are lost.
-
-    What is left is looked at again, where it then stands.
-    """
-    for node in statement.walk(bfs=False, prune=_is_hint):
-        allowed = ABOVE.get(type(node))
-        if allowed is not None and not _is_hint(node):
-            _permit_arguments(node, allowed)
+def loses_clauses(statement: exp.Expr) -> bool:
+    """Whether a query has clauses without a rule, such as FOR UPDATE, which taking it apart would drop."""
+    try:
+        for node in statement.walk(bfs=False, prune=_is_hint):
+            allowed = ABOVE.get(type(node))
+            if allowed is not None and not _is_hint(node):
+                _permit_arguments(node, allowed)
+    except SqlError:
+        return True
+    return False
 
 
 def _permit_arguments(node: exp.Expr, allowed: Mapping[str, bool]) -> None:

@@ -19,10 +19,10 @@ from privsql.errors import Place, Refused, SqlError
 from privsql.sql.parse.constants import NOTHING, Constants, number_marks, with_constants
 from privsql.sql.parse.dialect_spellings import write_as_duckdb
 from privsql.sql.parse.dialects import dialect_name, refuse_other_meanings
-from privsql.sql.parse.function_refusals import refusal_of_call
 from privsql.sql.parse.permitted import PERMITTED
 from privsql.sql.parse.places import place_of
 from privsql.sql.parse.refusals import only_select, refusal, way_out_of
+from privsql.sql.parse.rewritten.function_refusals import refusal_of_call
 from privsql.sql.parse.spellings import write_plainly
 from privsql.sql.parse.tokens import MISSING_ARGUMENT, tokens_of, too_deep
 from privsql.sql.privacy_clause.marked_tree import read_marks

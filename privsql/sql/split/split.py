@@ -15,14 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from privsql.algebra.relations import (
-    Choose,
-    Relation,
-    Release,
-    is_public,
-    is_released,
-    release_of,
-)
+from privsql.algebra.relations import Choose, Relation, Release, is_public, is_released, release_of
 from privsql.errors import PrivsqlError, Refused, SqlError, UnknownName
 from privsql.sql.bind.catalogue import Catalogue
 from privsql.sql.parse.places import place_of

@@ -20,9 +20,9 @@ from privsql.algebra.patterns import check_step
 from privsql.errors import Refused, SqlError, did_you_mean
 from privsql.sql.bind.scalar.casts import Bind, interval, word
 from privsql.sql.parse.dialects import OF_DATES, WHOLE_UNITS
-from privsql.sql.parse.function_refusals import refusal_of_function
 from privsql.sql.parse.permitted import FUNCTION_OF
 from privsql.sql.parse.refusals import WAYS_OUT, refusal
+from privsql.sql.parse.rewritten.function_refusals import refusal_of_function
 from privsql.types import BIGINT, BOOLEAN, DATE, MOMENTS, TEXT, TIMESTAMP, Kind
 
 _UNIT_NAMES = {"mm": "month", "mon": "month", "yyyy": "year", "yy": "year", "dd": "day", "q": "quarter"}
