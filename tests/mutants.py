@@ -847,7 +847,7 @@ MUTANTS = [
     Mutant("correlated: a lookup by what is not unique", _DECORRELATE, "return is_unique(relation, keys)", "return bool(keys)", ("correlated",)),
     Mutant("correlated: rows of others within one row", _DECORRELATE, "if is_released(self.tables.relation(query)):\n            raise _of_many(tied)\n        return True", "return True", ("correlated",)),
     Mutant("correlated: NOT IN of what is not the unit", _JOINS, "return any(one.is_unit([a]) and two.is_unit([b])", "return any(one.tells([a]) and two.tells([b])", ("correlated",)),
-    Mutant("correlated: one group a row for part of its keys", _OWNERS, "isinstance(relation, Group) and bool(relation.keys) and {key.name for key in relation.keys} <= wanted", "isinstance(relation, Group) and bool(wanted)", ("correlated",)),
+    Mutant("correlated: one group a row for part of its keys", "algebra/unit_rows/bounded.py", "isinstance(relation, Group) and bool(relation.keys) and {key.name for key in relation.keys} <= wanted", "isinstance(relation, Group) and bool(wanted)", ("correlated",)),
     # -- drafts of policies
     Mutant("a range guessed for every number", "drafting/columns.py", '_range(domain, "LOWEST", "HIGHEST", _FILL_IN)', '_range(domain, "0", "1000", _FILL_IN)', ("drafting",)),
     Mutant("noise taken for a range", "drafting/ranges.py", "if max(noisy_counts, default=0) <= threshold:", "if not noisy_counts:", ("drafting",)),

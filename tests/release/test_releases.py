@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
+import time
 from fractions import Fraction
 
 import duckdb
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import privsql
+from privsql.engines import padding
 from privsql.privacy.gaussian import greatest_ratio
 from tests.release.people import WORKLOAD, connect, people
 
@@ -328,13 +329,19 @@ def test_an_answer_from_a_release_has_a_receipt(release):
     assert "n" in str(answer) and answer.stored
 
 
-def test_ctrl_c_while_the_time_is_padded_loses_no_release():
-    workload = privsql.marginals(["smoker"])
-    with connect(people(20), time_quantum=1.0) as session:
-        timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
-        timer.start()
+def test_ctrl_c_while_the_time_is_padded_loses_no_release(monkeypatch):
+    workload, sleep, sent = privsql.marginals(["smoker"]), time.sleep, []
+
+    def interrupted(seconds: float) -> None:
+        if not sent:
+            sent.append(seconds)
+            os.kill(os.getpid(), signal.SIGINT)
+        sleep(seconds)
+
+    with connect(people(20), time_quantum=0.5) as session:
+        monkeypatch.setattr(padding.time, "sleep", interrupted)
         with pytest.raises(KeyboardInterrupt, match="its charge stands"):
             session.release(workload, "people", **PRICE)
-        timer.join()
+        assert sent
         assert session.release(workload, "people", **PRICE).stored
         assert session.budget.spent.epsilon == 1
