@@ -17,10 +17,14 @@ from privsql.sql.split.influence import Simulated
 
 @dataclass(frozen=True)
 class PlannedPart:
-    """A part of a query, and the name of its answer in the SQL above."""
+    """A part of a query, and the name of its answer in the SQL above.
+
+    `repeated`: it follows from another part, and costs nothing itself.
+    """
 
     name: str
     plan: Plan
+    repeated: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,8 +74,8 @@ class ComposedPlan:
 
     @property
     def loss(self) -> Fraction:
-        """The price: that of all releases together."""
-        return sum((each.loss for each in self.releases), Fraction(0))
+        """The price: that of all releases together, each of them once."""
+        return sum((each.loss for each in self._paid), Fraction(0))
 
     @property
     def epsilon(self) -> float:
@@ -79,7 +83,11 @@ class ComposedPlan:
 
     @property
     def delta(self) -> float:
-        return float(sum((each.delta_loss for each in self.releases), Fraction(0)))
+        return float(sum((each.delta_loss for each in self._paid), Fraction(0)))
+
+    @property
+    def _paid(self) -> tuple[Plan, ...]:
+        return tuple(each.plan for each in self.parts if not each.plan.public and not each.repeated)
 
     @property
     def neighbours(self) -> str:

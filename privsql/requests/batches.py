@@ -30,13 +30,14 @@ Now = Callable[[Priced, Mapping[int, Answer]], Priced]
 @dataclass(frozen=True)
 class Batch:
     """Priced queries; those that are paid for; those that read noisy values of others which are not known
-    yet; and those that follow from what is still to be paid for.
+    yet; those that follow from what is still to be paid for; and all that follow from another one.
     """
 
     priced: Sequence[Priced]
     paid: dict[int, Priced]
     later: Collection[int] = ()
     following: Collection[int] = ()
+    repeated: Collection[int] = ()
 
     @property
     def free(self) -> list[int]:
@@ -160,7 +161,7 @@ def _split(
         if spent or not _is_known(priced[place].plan, follow, pipeline):
             paid[place] = priced[place]
     following = {places[number] for number, other in shares.follows.items() if places[other] in paid}
-    return Batch(priced, paid, later, following)
+    return Batch(priced, paid, later, following, {places[number] for number in shares.follows})
 
 
 def _repriced(priced: Priced, epsilon: Fraction) -> Priced:

@@ -86,7 +86,7 @@ def answer_composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Comp
     answers = run_batch(composed.batch, pipeline, now)
     tables = {part.name: table_of(answer) for part, answer in zip(composed.parts, answers, strict=True)}
     parts = tuple(
-        PlannedPart(part.name, answer.plan) for part, answer in zip(composed.parts, answers, strict=True)
+        replace(part, plan=answer.plan) for part, answer in zip(composed.plan.parts, answers, strict=True)
     )
     plan = replace(composed.plan, parts=parts)
     compute = Compute(sandbox().run_many, calculator().finish)
@@ -99,7 +99,11 @@ def plan_composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Compos
     batch = composed.batch
     paid = [charged_events(priced.plan, place in batch.later) for place, priced in batch.paid.items()]
     plan = with_budget(replace(composed.plan, stored=not paid), paid, stage, pipeline)
-    every = [charged_events(priced.plan, place in batch.later) for place, priced in enumerate(batch.priced)]
+    every = [
+        charged_events(priced.plan, place in batch.later)
+        for place, priced in enumerate(batch.priced)
+        if place not in batch.repeated
+    ]
     return replace(plan, rho=pipeline.ledger.rho([event for events in every for event in events]))
 
 
@@ -111,8 +115,8 @@ def _composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Composed:
     _refuse_unknown_ranges(composition, stage, pipeline)
     batch = _planned(composition, stage, pipeline)
     parts = tuple(
-        PlannedPart(part.name, priced.plan)
-        for part, priced in zip(composition.parts, batch.priced, strict=True)
+        PlannedPart(part.name, priced.plan, place in batch.repeated)
+        for place, (part, priced) in enumerate(zip(composition.parts, batch.priced, strict=True))
     )
     above = write_above(composition.above)
     columns = sandbox().check(above, {each.name: fields_of(each.plan) for each in parts})

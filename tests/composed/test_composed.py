@@ -276,3 +276,17 @@ def test_the_sql_above_names_only_tables_of_the_query():
     with pytest.raises(privsql.Refused) as refused:
         permit_above(sqlglot.parse_one("SELECT n FROM r0, secrets"), {"r0"})
     assert code_of(refused) == "refused-table"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT n, m FROM (SELECT COUNT(*) AS n FROM people), (SELECT COUNT(*) AS m FROM people)",
+        "SELECT COUNT(*) AS n, (SELECT COUNT(*) FROM people) AS m FROM people WHERE age > 30",
+    ],
+)
+def test_explain_counts_what_is_charged_and_a_release_that_stands_twice_once(session, sql):
+    assert session.explain(sql, epsilon=1.0).epsilon == pytest.approx(1.0)
+    answer = session.query(sql, epsilon=1.0)
+    assert session.budget.spent.epsilon == pytest.approx(1.0) == pytest.approx(answer.receipt["epsilon"])
+    assert answer.receipt["charged"] == pytest.approx(1.0)

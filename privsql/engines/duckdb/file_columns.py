@@ -1,6 +1,9 @@
-"""A file and the table that DuckDB makes of it go in; a file with a repeated column name is refused.
+"""A file and the table that DuckDB makes of it go in; a file is refused that has a repeated column name, or
+values that cannot be read.
 
-DuckDB renames the second of two columns whose names are equal, or differ in case alone.
+DuckDB renames the second of two columns whose names are equal, or differ in case alone. It checks values of
+Parquet files as it reads them: text that is not UTF-8, a time past midnight, a moment in milliseconds that
+microseconds do not reach. A query that meets one fails after its charge, so they are looked for beforehand.
 """
 
 from __future__ import annotations
@@ -15,6 +18,10 @@ from privsql.errors import SourceError
 from privsql.names import repeated_name
 from privsql.render.duckdb import DUCKDB
 
+# Types whose values DuckDB takes from a Parquet file as they are.
+_TAKEN = re.compile(
+    r"BOOLEAN|U?(TINY|SMALL|BIG)?INT|U?INTEGER|FLOAT|DOUBLE|DATE|TIMESTAMP_NS|BLOB|DECIMAL\(.*\)"
+)
 _RENAMED = re.compile(r"(.+)_\d+", re.DOTALL)
 
 
@@ -47,6 +54,24 @@ def refuse_repeated_columns(
             f"the file has more than one column called {repeated}: names are not case-sensitive",
             "rename one of them",
         )
+
+
+def refuse_unreadable_values(connection: duckdb.DuckDBPyConnection, table: str) -> None:
+    """Raise SourceError if DuckDB cannot read every value of a Parquet file."""
+    try:
+        described = connection.execute(f"DESCRIBE {DUCKDB.identifier(table)}").fetchall()
+        checked = [DUCKDB.identifier(name) for name, type_, *_ in described if not _TAKEN.fullmatch(type_)]
+        if checked:
+            looked = ", ".join(f"max(hash({column}))" for column in checked)
+            connection.execute(f"SELECT {looked} FROM {DUCKDB.identifier(table)}").fetchall()
+    except FAILURES:
+        connection.close()
+        raise SourceError(
+            "source-file",
+            "the file has values that DuckDB cannot read: text that is not UTF-8, or a time or moment out of "
+            "range",
+            "write it anew without them",
+        ) from None
 
 
 def _names_in_parquet(connection: duckdb.DuckDBPyConnection, file: Path) -> list[str]:

@@ -15,7 +15,7 @@ from privsql.engines.duckdb.copies.copy_store import building
 from privsql.engines.duckdb.copies.prepared_tables import Keeping
 from privsql.engines.duckdb.dataframes import checked_frame, is_frame, required_columns, snapshot
 from privsql.engines.duckdb.engine import DuckDBEngine
-from privsql.engines.duckdb.file_columns import refuse_repeated_columns
+from privsql.engines.duckdb.file_columns import refuse_repeated_columns, refuse_unreadable_values
 from privsql.engines.duckdb.fingerprints import sign_of
 from privsql.engines.duckdb.opening import Opening
 from privsql.engines.duckdb.origin import A_DATABASE, Origin
@@ -192,6 +192,7 @@ def _open_path(path: Path, memory: int | None, folder: Path | None) -> DuckDBEng
     except duckdb.Error:
         raise invalid() from None
     refuse_repeated_columns(source.connection, _READERS[suffix], file, name)
+    refuse_unreadable_values(source.connection, name)
     return DuckDBEngine(
         source,
         SourceFacts({name: frozenset()}, trust_labels=False),
