@@ -182,7 +182,7 @@ THINNED: dict[str, int] = {
     "within_unit/test_window_values.py::test_no_value_makes_a_window_fail": 8,
     "within_unit/test_window_queries.py::test_a_query_of_one_persons_rows_is_answered_like_plain_duckdb": 4,
     "composed/test_queries.py::test_a_query_without_noise_is_answered_like_plain_duckdb": 5,
-    "dialects/test_everyday.py::test_an_everyday_query_means_in_every_dialect_what_it_means_in_duckdb": 6,
+    "dialects/test_everyday.py::test_an_everyday_query_means_in_every_dialect_what_it_means_in_duckdb": 16,
     "sql/test_boxes.py::test_whatever_the_cells_are_the_result_is_between_its_ends": 4,
     "planning/test_units.py::test_a_declared_bound_on_matches_is_enforced": ONE,
     "planning/test_units.py::test_declared_limits_can_only_be_lowered": 3,
