@@ -224,16 +224,7 @@ def expression(node: dict[str, Any]) -> Node:
             names = [named] if named[0] == "column" else list(named[2])
             return ("lambda", tuple(each[1] for each in names), expression(node["expr"]))
         case "WINDOW":
-            order = tuple(_ordered(each) for each in node["orders"])
-            by = tuple(expression(each) for each in node["partitions"])
-            args = tuple(
-                expression(each.get("expression", each))
-                for each in node.get("arguments") or node.get("children") or []
-            )
-            frame = tuple(
-                (node[end].removeprefix("EXPR_"), _maybe(node.get(f"{end}_expr"))) for end in ("start", "end")
-            )
-            return ("over", node["function_name"].lower(), args, by, order, frame)
+            return _window(node)
     raise UnreadError(f"{node['class']} {kind}")
 
 
@@ -252,13 +243,6 @@ def _constant(literal: dict[str, Any]) -> Node:
 
 def _cast(node: dict[str, Any]) -> Node:
     to, inner = _type(node["type_expr"]), expression(node["child"])
-    if (
-        to == ("interval",)
-        and inner[0] == "text"
-        and inner[1].strip().count(" ") == 1
-        and not node.get("try_cast")
-    ):
-        return neutral.interval(*inner[1].strip().split(" "))
     return neutral.cast(to, inner, bool(node.get("try_cast")))
 
 
@@ -310,6 +294,27 @@ def _function(node: dict[str, Any]) -> Node:
         name, args = "count", [neutral.STAR]
     order = [_ordered(each) for each in (node.get("order_bys") or {}).get("orders", [])]
     return neutral.call(name, args, bool(node.get("distinct")), _maybe(node.get("filter")), order)
+
+
+def _window(node: dict[str, Any]) -> Node:
+    if node.get("exclude_clause", "NO_OTHER") != "NO_OTHER":
+        raise UnreadError("EXCLUDE")
+    listed = [
+        *(node.get("arguments") or node.get("children") or []),
+        node.get("offset_expr"),
+        node.get("default_expr"),
+    ]
+    args = [expression(each.get("expression", each)) for each in listed if each is not None]
+    name = node["function_name"].lower()
+    if name == "count_star" or (name == "count" and not args):
+        name, args = "count", [neutral.STAR]
+    own = [_ordered(each) for each in node.get("arg_orders") or []]
+    function = neutral.call(name, args, bool(node.get("distinct")), _maybe(node.get("filter_expr")), own)
+    frame = tuple(
+        (node[end].removeprefix("EXPR_"), _maybe(node.get(f"{end}_expr"))) for end in ("start", "end")
+    )
+    by, order = [expression(each) for each in node["partitions"]], [_ordered(each) for each in node["orders"]]
+    return neutral.over(function, by, order, frame, bool(node.get("ignore_nulls")))
 
 
 def _interval(unit: str, amount: Node) -> Node:

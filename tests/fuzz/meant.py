@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
@@ -36,14 +37,23 @@ from privsql.algebra.relations import (
     Unnest,
     Unpivot,
     Values,
+    WindowsWithinUnit,
     is_public,
     walk,
 )  # fmt: skip
 from privsql.algebra.reserved import ROW_NUMBER
 from privsql.algebra.reserved import UNIT_COLUMN as UNIT
-from privsql.algebra.unit_rows.windows import Order
+from privsql.algebra.unit_rows.windows import (
+    AGGREGATES,
+    VALUES,
+    FrameEnd,
+    FrameKind,
+    Order,
+    Window,
+    WindowFrame,
+)
 from privsql.render import write_expressions
-from privsql.types import BINARY, BOOLEAN, DOUBLE, Kind, Type, may_overflow
+from privsql.types import BINARY, BOOLEAN, DOUBLE, Kind, Type, may_overflow, zone_of
 from tests.fuzz import neutral
 from tests.fuzz.neutral import Node
 
@@ -148,6 +158,8 @@ def _is_guarded(inner: Node) -> bool:
     match inner:
         case ("try", _) | ("element", *_):
             return True
+        case ("over", ("call", name, *_), *_):
+            return name in _AGGREGATES
         case ("call", name, *_):
             return name in _AGGREGATES or (name in _RESULTS and FUNCTIONS[name].gives(_ANY) != BOOLEAN)
         case (
@@ -260,6 +272,11 @@ def _call(node: Call) -> Node:
             return _tried(root, node.type)
         case "list":
             return neutral.call("list_value", args)
+        case "from_epoch":  # in whole microseconds, the nearest
+            microseconds = neutral.call("*", [args[0], _number(Decimal(1_000_000))])
+            return neutral.call("make_timestamp", [neutral.call("round", [microseconds])])
+        case "time_bucket":
+            return neutral.call("time_bucket", [neutral.cast(("interval",), args[0]), args[1]])
         case "fixed_point":
             return _fixed_point(node, args[0])
         case "+" | "-" | "*" | "/" | "//" | "%" as name:
@@ -356,6 +373,8 @@ def rows(relation: Relation, unit: bool = False) -> Node:
             return _semi(relation, unit)
         case AtMost():
             return _at_most(relation)
+        case WindowsWithinUnit():
+            return _windows(relation, unit)
         case Group():
             return _group(relation, unit)
         case Sort():
@@ -397,6 +416,8 @@ def _aliased(source: Node, alias: str) -> Node:
 def _brought(column: Node, cast: str) -> Node:
     if cast == BINARY:
         return ("collate", "binary", column)
+    if (zone := zone_of(cast)) is not None:
+        return neutral.call("timezone", [neutral.text(zone), column])
     return ("try_cast", neutral.type_of(cast), column)
 
 
@@ -537,8 +558,8 @@ def _at_most(relation: AtMost) -> Node:
     inner = neutral.select(
         list(zip(columns, names, strict=True)), rows(relation.input), neutral.denied(("is_null", key))
     )
-    whole = (("UNBOUNDED_PRECEDING", None), ("CURRENT_ROW_RANGE", None))
-    alike = ("over", "row_number", (), tuple(columns), (), whole)
+    place = neutral.call("row_number", [])
+    alike = neutral.over(place, columns, ())
     numbered = neutral.select([(neutral.STAR, ""), (alike, ROW_NUMBER)], _selected(inner))
     below = sum(isinstance(each, AtMost) for each in walk(relation.input))
     hashed = [
@@ -548,8 +569,8 @@ def _at_most(relation: AtMost) -> Node:
         neutral.column([ROW_NUMBER]),
     ]
     choice = neutral.call("hash", [neutral.call("hash", hashed)])
-    order = tuple(neutral.ordered(each, False, False) for each in (choice, *columns))
-    qualify = ("<=", ("over", "row_number", (), (key,), order, whole), _number(Decimal(relation.most)))
+    order = [neutral.ordered(each, False, False) for each in (choice, *columns)]
+    qualify = ("<=", neutral.over(place, [key], order), _number(Decimal(relation.most)))
     return _selected(neutral.select([(each, "") for each in columns], _selected(numbered), qualify=qualify))
 
 
@@ -562,27 +583,98 @@ def _group(group: Group, unit: bool) -> Node:
     return _selected(neutral.select([*items, *_whose(unit)], found, by=neutral.groups([by]) if by else ()))
 
 
-def aggregate(node: Aggregate) -> Node:
+def _windows(relation: WindowsWithinUnit, unit: bool) -> Node:
+    """Each row with what its windows compute; all windows see the same rows, of the same unit."""
+    names = [each.name for each in relation.fields[: len(relation.input.fields)]]
+    below = neutral.select(
+        [*((neutral.column([each]), each) for each in names), *_whose(True)], rows(relation.input, True)
+    )
+    computed = [(_window(window, names), name) for name, window in relation.windows]
+    items = [*((neutral.column([each]), "") for each in names), *_whose(unit), *computed]
+    return _selected(neutral.select(items, _selected(below)))
+
+
+def _window(window: Window, names: list[str]) -> Node:
+    """Where it matters which of equal rows comes first, they come in the order of all their columns."""
+    by = [neutral.column([UNIT]), *map(expression, window.by)]
+    written = [_by(each) for each in window.order]
+    columns = [neutral.ordered(neutral.column([each]), False, False) for each in names]
+    frame, far = (
+        window.frame,
+        window.frame is not None and window.frame.kind is FrameKind.RANGE and window.frame.is_computed,
+    )
+    order = [_in_steps(window.order[0])] if far else written
+    order = [*order, *columns] if window.tells_rows_apart else order
+    ends = (
+        neutral.RUNNING if frame is None else (_frame_end(frame, frame.start), _frame_end(frame, frame.end))
+    )
+    if window.function in AGGREGATES:
+        return aggregate(window.aggregate, lambda function: neutral.over(function, by, order, ends))
+    args = [expression(each) for each in (window.argument,) if each is not None]
+    args += [] if window.number is None else [_number(Decimal(window.number))]
+    args += [] if window.default is None else [expression(window.default)]
+    peers = [*written, *columns] if window.function in VALUES and not window.tells_rows_apart else []
+    return neutral.over(neutral.call(window.function, args, order=peers), by, order, ends, window.skips_null)
+
+
+def _frame_end(frame: WindowFrame, end: FrameEnd) -> Node:
+    side = "PRECEDING" if end.before else "FOLLOWING"
+    match end.distance:
+        case None:
+            return (f"UNBOUNDED_{side}", None)
+        case 0:
+            return (f"CURRENT_ROW_{frame.kind.value}", None)
+        case distance:
+            return (f"{side}_{frame.kind.value}", _number(Decimal(distance)))
+
+
+def _in_steps(order: Order) -> Node:
+    """The value of an order as a whole number: of moments the microseconds since 1970; where there are none, past all others."""
+    value, wanted = expression(order.expression), order.expression.type.kind
+    match wanted:
+        case Kind.DATE:
+            days = neutral.call("-", [value, ("typed", "date", "1970-01-01")])
+            steps = neutral.call("*", [days, _number(Decimal(86_400_000_000))])
+        case Kind.TIMESTAMP:
+            far = _number(Decimal(2**64))
+            end = neutral.case(
+                [(("<", value, ("typed", "timestamp", "1970-01-01")), ("call", "-", (far,)))], far
+            )
+            known = neutral.call("coalesce", [neutral.call("epoch_us", [value]), end])
+            steps = neutral.case([(("is_null", value), neutral.NULL)], known)
+        case _:
+            steps = value
+    return neutral.ordered(steps, order.descending, order.nulls_first)
+
+
+def aggregate(node: Aggregate, over: Callable[[Node], Node] | None = None) -> Node:
+    """`over`: what makes a function of rows one of the rows of a window."""
+    taken = over or (lambda function: function)
     where = None if node.condition is None else expression(node.condition)
     argument = neutral.STAR if node.argument is None else expression(node.argument)
     match node.function:
         case "count":
-            return neutral.call("count", [argument], where=where)
+            return taken(neutral.call("count", [argument], where=where))
         case "count_distinct":
-            return neutral.call("count", [argument], True, where)
+            return taken(neutral.call("count", [argument], True, where))
+        case "sum_distinct" | "avg_distinct" as name:
+            return taken(neutral.call(name.removesuffix("_distinct"), [argument], True, where))
         case "sum" | "avg" if isinstance(node.argument, Call) and node.argument.function == "fixed_point":
             assert isinstance(node.argument.args[1], Literal)
             step = _number(Decimal(repr(float(Fraction(node.argument.args[1].value)))))
-            total = neutral.call("*", [neutral.call("sum", [argument], where=where), step])
-            mean = neutral.call("/", [total, neutral.call("count", [argument], where=where)])
+            if over is not None and node.function == "avg":  # of whole numbers, in any order
+                return _tried(
+                    neutral.call("*", [taken(neutral.call("avg", [argument], where=where)), step]), node.type
+                )
+            total = neutral.call("*", [taken(neutral.call("sum", [argument], where=where)), step])
+            mean = neutral.call("/", [total, taken(neutral.call("count", [argument], where=where))])
             return _tried(total if node.function == "sum" else mean, node.type)
         case "sum" | "avg" if node.argument is not None and node.argument.type.kind is Kind.DOUBLE:
-            return neutral.call(
-                node.function, [argument], where=where, order=[neutral.ordered(argument, False, False)]
-            )
+            order = [neutral.ordered(argument, False, False)]
+            return taken(neutral.call(node.function, [argument], where=where, order=order))
         case "sum" | "avg" if node.argument is not None and may_overflow(node.argument.type):
             order = [neutral.ordered(argument, False, False)]
-            return neutral.call(node.function, [argument], where=where, order=order)
+            return taken(neutral.call(node.function, [argument], where=where, order=order))
         case name if name in SPREAD:
             other = [] if node.by is None else [expression(node.by)]
             return neutral.call(name, [argument, *other], where=where)
@@ -604,7 +696,7 @@ def aggregate(node: Aggregate) -> Node:
             ]
             return neutral.call(name, [argument], where=where, order=order)
         case name:
-            return neutral.call(name, [argument], where=where)
+            return taken(neutral.call(name, [argument], where=where))
 
 
 def _tried(call: Node, type_: Type) -> Node:

@@ -8,6 +8,7 @@ What counts as alike although it is written otherwise is here and nowhere else, 
 - minus before a number is part of it; plus before anything is nothing
 - functions go by one of their names (ALIASES of privsql, NAMES below); EXTRACT(year FROM d), date_part('year', d) and year(d)
   are one; a % b is mod(a, b), a ** b is pow; date_add(d, i) is d + i; ISNULL(x) is x IS NULL
+- x & y, x | y and xor(x, y) are bitand, bitor and bitxor; truncate(x, n) is trunc(x, n); a cast of '2 day' to INTERVAL is INTERVAL 2 DAY
 - date(x) is a cast; regexp_extract(s, p) is that of group 0
 - types go by one of their names; names of tables, columns and aliases have no case
 - log2(x) is log(2, x), log10(x) and log(x) are log(10, x); @x is abs(x), a ^@ b is starts_with(a, b)
@@ -28,6 +29,10 @@ from privsql.algebra.functions import ALIASES, PARTS
 Node = Any  # tuples of tuples, texts, numbers
 NULL: Node = ("null",)
 STAR: Node = ("star", "", (), (), ())
+RUNNING: Node = (
+    ("UNBOUNDED_PRECEDING", None),
+    ("CURRENT_ROW_RANGE", None),
+)  # the frame where none is written
 
 NAMES = {
     **ALIASES, "stddev": "stddev_samp", "variance": "var_samp", "var": "var_samp", "quantile": "quantile_disc", "**": "pow",
@@ -37,7 +42,8 @@ NAMES = {
     "countif": "count_if", "list_pack": "list_value", "nvl": "coalesce",
     "fdiv": "//", "divide": "//", "add": "+", "subtract": "-", "multiply": "*", "every": "bool_and",
     "grouping_id": "grouping", "logical_or": "bool_or", "logical_and": "bool_and", "signum": "sign", "epoch_s": "epoch", "similar_to": "regexp_full_match",
-    "@": "abs", "^@": "starts_with", "varp": "var_pop", "stdevp": "stddev_pop",
+    "@": "abs", "^@": "starts_with", "varp": "var_pop", "stdevp": "stddev_pop", "&": "bitand", "|": "bitor", "xor": "bitxor",
+    "truncate": "trunc",
 }  # fmt: skip
 TYPES = {
     "int": "integer", "int4": "integer", "signed": "integer", "integral": "integer", "int32": "integer", "int8": "bigint",
@@ -124,6 +130,8 @@ def case(pairs: Iterable[tuple[Node, Node]], otherwise: Node | None) -> Node:
 
 
 def cast(to: Node, inner: Node, safe: bool = False) -> Node:
+    if to == ("interval",) and inner[0] == "text" and inner[1].strip().count(" ") == 1 and not safe:
+        return interval(*inner[1].strip().split(" "))
     return ("try_cast" if safe else "cast", to, inner)
 
 
@@ -195,6 +203,13 @@ def call(
         name, args = "coalesce", (*args, number("0"))
     found: Node = ("call", name, tuple(args))
     return found if plain_call else (*found, distinct, where, tuple(order))
+
+
+def over(
+    function: Node, by: Sequence[Node], order: Sequence[Node], frame: Node = RUNNING, skips_null: bool = False
+) -> Node:
+    """A function of a window, with its own FILTER, DISTINCT and ORDER BY, its partition, its order and both ends of its frame."""
+    return ("over", function, tuple(by), tuple(order), frame, skips_null)
 
 
 def logarithm(args: Sequence[Node]) -> Node:

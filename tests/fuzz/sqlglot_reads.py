@@ -25,9 +25,12 @@ _AGGREGATES = {
     "ArrayDistinct": "list_distinct", "Array": "list_value", "Explode": "unnest", "GroupingId": "grouping_id", "Grouping": "grouping",
     "Coalesce": "coalesce", "Least": "least", "Greatest": "greatest", "Nullif": "nullif", "ConcatWs": "concat_ws",
     "Concat": "concat", "Tuple": "row", "Transform": "list_transform", "Flatten": "flatten",
-    "BitwiseRightShift": ">>", "BitwiseLeftShift": "<<", "BitwiseAnd": "&", "BitwiseOr": "|", "RowNumber": "row_number",
-    "DenseRank": "dense_rank", "First": "first", "Last": "last", "AnyValue": "any_value",
+    "BitwiseRightShift": ">>", "BitwiseLeftShift": "<<", "RowNumber": "row_number", "Rank": "rank", "DenseRank": "dense_rank",
+    "PercentRank": "percent_rank", "CumeDist": "cume_dist", "Ntile": "ntile", "Lag": "lag", "Lead": "lead",
+    "FirstValue": "first_value", "LastValue": "last_value", "NthValue": "nth_value", "First": "first", "Last": "last", "AnyValue": "any_value",
 }  # fmt: skip
+# By the power of ten by which the unit is smaller than a second: the names that DuckDB has for it.
+_FROM_EPOCH = {"": "to_timestamp", "3": "epoch_ms", "6": "make_timestamp", "9": "make_timestamp_ns"}
 
 
 def query(node: exp.Expr) -> Node:
@@ -346,6 +349,20 @@ def expression(node: exp.Expr) -> Node:
                 str(node.args.get("position") or "").upper(), "trim"
             )
             return neutral.call(name, _present(node, ("this", "expression")))
+        case exp.Pad():
+            return neutral.call(
+                "lpad" if node.args.get("is_left") else "rpad",
+                _present(node, ("this", "expression", "fill_pattern")),
+            )
+        case exp.SHA2() if node.args.get("length") is not None and node.args["length"].name == "256":
+            return neutral.call("sha256", [expression(node.this)])
+        case exp.Trunc():
+            return neutral.call("trunc", _present(node, ("this", "decimals")))
+        case exp.UnixToTime():
+            scale = node.args.get("scale")
+            return neutral.call(_FROM_EPOCH["" if scale is None else scale.name], [expression(node.this)])
+        case exp.DateBin():
+            return neutral.call("time_bucket", _present(node, ("this", "expression", "unit")))
         case exp.Log():
             return neutral.logarithm(_present(node, ("this", "expression")))
         case exp.Var() | exp.Identifier():
@@ -373,7 +390,7 @@ def _listed(name: str, node: exp.Expr) -> Node:
     first = [
         expression(each) for each in (inner.expressions if distinct else [inner] if inner is not None else [])
     ]
-    rest = _present(node, ("expression", "quantile"))
+    rest = _present(node, ("expression", "quantile", "offset", "default"))
     rest += [expression(each) for each in node.expressions]
     return neutral.call(name, [*first, *rest], distinct, None, order)
 
@@ -468,16 +485,22 @@ def _of_rendered(node: exp.Expr) -> Node:
         case exp.ArrayAgg():
             return _listed("list", node)
         case exp.Window():
-            order, inner = node.args.get("order"), expression(node.this)
-            by = tuple(expression(each) for each in node.args.get("partition_by") or [])
-            listed = tuple(_ordered(each) for each in order.expressions) if order else ()
-            return ("over", inner[1], inner[2], by, listed, _frame(node.args.get("spec")))
+            return _window(node)
     raise UnreadError(type(node).__name__)
+
+
+def _window(node: exp.Window) -> Node:
+    inner, order = node.this, node.args.get("order")
+    skips_null = isinstance(inner, exp.IgnoreNulls)
+    function = expression(inner.this if isinstance(inner, (exp.IgnoreNulls, exp.RespectNulls)) else inner)
+    by = [expression(each) for each in node.args.get("partition_by") or []]
+    listed = [_ordered(each) for each in order.expressions] if order else []
+    return neutral.over(function, by, listed, _frame(node.args.get("spec")), skips_null)
 
 
 def _frame(spec: exp.WindowSpec | None) -> Node:
     if spec is None:
-        return (("UNBOUNDED_PRECEDING", None), ("CURRENT_ROW_RANGE", None))
+        return neutral.RUNNING
     ends = []
     for end in ("start", "end"):
         side, value = str(spec.args.get(f"{end}_side") or ""), spec.args.get(end) or "CURRENT ROW"
