@@ -30,7 +30,9 @@ COLUMNS = {
 OTHERWISE = {
     "like_escape",
     "ilike_escape",
-}  # their patterns are read by the binder: tests/cases, refused-pattern
+    "lpad",
+    "rpad",
+}  # their patterns and fills are read by the binder: tests/cases, refused-pattern
 
 
 def written(takes: tuple[str, ...], text: str) -> list[str]:
