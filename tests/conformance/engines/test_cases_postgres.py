@@ -22,9 +22,10 @@ from tests.support import postgres
 
 pytestmark = postgres.needs_server()
 _HASHED = "substr(md5(concat_ws(',', {args})), 1, 15)"
-_REFUSALS = ("refused-function", "refused-cast")  # of what the dialect has no form for
+_REFUSALS = ("refused-function", "refused-cast", "refused-window")  # of what the dialect has no form for
 # PostgreSQL has no TINYINT, so the sum of one has another bound; IN of a CHECK is written as ANY there
 _OTHERWISE = {"schema_promises:72", "schema_promises:59"}
+_MAIN = "main."  # DuckDB's first schema, which PostgreSQL calls public
 FILES = sorted({case.file for case in ALL_CASES} - {"prepared"})
 
 
@@ -113,7 +114,8 @@ def compared(case: Case) -> str:
 @pytest.mark.parametrize("file", FILES)
 def test_cases_have_the_same_integers(file: str) -> None:
     cases = [case for case in ALL_CASES if case.file == file and "prepared" not in case.settings]
-    found = {case.name: compared(case) for case in cases if case.name not in _OTHERWISE}
+    asked = [each for each in cases if each.name not in _OTHERWISE and _MAIN not in each.sql]
+    found = {case.name: compared(case) for case in asked}
     counts = {what: list(found.values()).count(what) for what in sorted(set(found.values()))}
     print(file, counts)  # shown by -rP
     wrong = {name: what for name, what in found.items() if what[0].isupper() and what[:2].isupper()}
