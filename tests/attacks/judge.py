@@ -54,6 +54,7 @@ OTHERWISE = {
         "noisy",
         "correlation and slope come from noisy moments, which were refused when the file was written",
     ),
+    "hid-018": ("exact", "SHOW lists names of tables, which the schema makes public; no row is read"),
     "rel-027": ("noisy", "two noisy numbers in a list: SQL above a release is post-processing"),
     "rel-036": ("noisy", "two releases, each with noise of its own and a share of epsilon"),
     "stb-013": ("noisy", "the noisy maximum is a constant of a second release; both are charged beforehand"),
@@ -243,7 +244,7 @@ def _judge(case: dict[str, Any], connections: dict[str, Any], secrets: list[str]
     texts = [case["sql"], *case.get("then", [])]
     expected = [case["expected"], *case.get("also_ok", [])]
     went = Went(
-        case["id"], case["sql"], tuple("reject" if each == "reject" else "noisy" for each in expected)
+        case["id"], case["sql"], tuple(each if each in ("reject", "exact") else "noisy" for each in expected)
     )
     seen: dict[str, list[Seen]] = {}
     for table, connection in connections.items():
