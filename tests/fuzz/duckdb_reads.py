@@ -16,6 +16,12 @@ _COMPARE = {
     "COMPARE_LESSTHANOREQUALTO": "<=", "COMPARE_GREATERTHANOREQUALTO": ">=", "COMPARE_DISTINCT_FROM": "is_distinct",
     "COMPARE_NOT_DISTINCT_FROM": "is_same",
 }  # fmt: skip
+_SET_OPERATIONS = {
+    "UNION": "union",
+    "UNION_BY_NAME": "union by name",
+    "EXCEPT": "except",
+    "INTERSECT": "intersect",
+}
 _SIGNS = frozenset("+ - * / // % ** ^ || & | << >> ~ @ ^@ ~~ !~~ ~~* !~~* ~~~ -> ->> <@ @> && !".split())
 _INTERVALS = {f"to_{unit}": unit for unit in (
     "microseconds", "milliseconds", "seconds", "minutes", "hours", "days", "weeks", "months", "quarters", "years", "decades", "centuries")}  # fmt: skip
@@ -78,9 +84,10 @@ def query(node: dict[str, Any]) -> Node:
     ]
     modifiers = {each["type"]: each for each in node.get("modifiers", [])}
     if kind == "SELECT_NODE":
-        distinct = "DISTINCT_MODIFIER" in modifiers
-        if distinct and modifiers["DISTINCT_MODIFIER"].get("distinct_on_targets"):
-            raise UnreadError("DISTINCT ON")
+        different = modifiers.get("DISTINCT_MODIFIER")
+        distinct = (
+            tuple(map(expression, different.get("distinct_on_targets") or ())) or True if different else False
+        )
         if node.get("sample"):
             raise UnreadError("SAMPLE")
         keys = [expression(each) for each in node.get("group_expressions", [])]
@@ -91,12 +98,12 @@ def query(node: dict[str, Any]) -> Node:
             items, source(node["from_table"]), _maybe(node.get("where_clause")), by, _maybe(node.get("having")), distinct,
             _maybe(node.get("qualify")),
         )  # fmt: skip
-    elif kind == "SET_OPERATION_NODE" and node["setop_type"] in ("UNION", "UNION_BY_NAME"):
+    elif kind == "SET_OPERATION_NODE" and node["setop_type"] in _SET_OPERATIONS:
         sides = [query(each) for each in node["children"]]
         read = sides[0]
         for side in sides[1:]:
-            read = neutral.union(
-                bool(node.get("setop_all")), read, side, node["setop_type"] == "UNION_BY_NAME"
+            read = neutral.set_operation(
+                _SET_OPERATIONS[node["setop_type"]], bool(node.get("setop_all")), read, side
             )
     else:
         raise UnreadError(kind)
@@ -140,11 +147,14 @@ def source(node: dict[str, Any]) -> Node:
             return ("values", tuple(tuple(expression(each) for each in row) for row in node["values"]))
         case "JOIN":
             kind = node["join_type"].lower()
-            if node["ref_type"] not in ("REGULAR", "CROSS"):
-                raise UnreadError(node["ref_type"])
             using = node.get("using_columns") or []
-            if node["ref_type"] == "CROSS":
-                kind = "cross"
+            match node["ref_type"]:
+                case "CROSS":
+                    kind = "cross"
+                case "NATURAL":
+                    kind = f"natural {kind}"
+                case other if other != "REGULAR":
+                    raise UnreadError(other)
             return neutral.join(
                 kind, source(node["left"]), source(node["right"]), _maybe(node.get("condition")), using
             )

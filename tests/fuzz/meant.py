@@ -351,7 +351,7 @@ def rows(relation: Relation, unit: bool = False) -> Node:
             sides = [neutral.select([(neutral.STAR, "")], rows(each, unit)) for each in relation.inputs]
             read = sides[0]
             for each in sides[1:]:
-                read = neutral.union(True, read, each)
+                read = neutral.set_operation("union", True, read, each)
             return _selected(read)
         case Unpivot():
             taken = {name for name, _ in relation.on}

@@ -50,7 +50,7 @@ TYPES = {
     "int64": "bigint", "long": "bigint", "oid": "bigint", "int2": "smallint", "int16": "smallint", "short": "smallint",
     "int1": "tinyint", "text": "varchar", "string": "varchar", "char": "varchar", "bpchar": "varchar", "nvarchar": "varchar",
     "float8": "double", "float4": "float", "real": "float", "numeric": "decimal", "dec": "decimal", "bool": "boolean",
-    "logical": "boolean", "datetime": "timestamp", "timestampntz": "timestamp", "timestamp_us": "timestamp", "uint": "uinteger",
+    "timestamptz": "timestamp with time zone", "logical": "boolean", "datetime": "timestamp", "timestampntz": "timestamp", "timestamp_us": "timestamp", "uint": "uinteger",
     "int128": "hugeint", "uint64": "ubigint", "uint32": "uinteger", "uint16": "usmallint", "uint8": "utinyint",
 }  # fmt: skip
 _CONTAINS = (
@@ -278,8 +278,9 @@ def groups(sets: Iterable[Iterable[Node]]) -> Node:
 
 def select(
     items: Iterable[tuple[Node, str]], source: Node, where: Node | None = None, by: Node = (), having: Node | None = None,
-    distinct: bool = False, qualify: Node | None = None,
+    distinct: bool | Node = False, qualify: Node | None = None,
 ) -> Node:  # fmt: skip
+    """`distinct`: or the expressions in which rows differ, of DISTINCT ON."""
     return (
         "select",
         distinct,
@@ -311,8 +312,9 @@ def with_names(ctes: Sequence[tuple[str, tuple[str, ...], Node]], query: Node) -
     return ("with", named, query) if named else query
 
 
-def union(every: bool, left: Node, right: Node, by_name: bool = False) -> Node:
-    return ("union by name" if by_name else "union", every, left, right)
+def set_operation(kind: str, every: bool, left: Node, right: Node) -> Node:
+    """`kind`: union, union by name, except or intersect."""
+    return (kind, every, left, right)
 
 
 def parts_of(node: Node) -> Iterable[Node]:
