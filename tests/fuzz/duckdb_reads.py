@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
 
 import duckdb
@@ -32,7 +33,15 @@ class UnreadError(Exception):
 
 
 class UnknownOperatorError(UnreadError):
-    """DuckDB lexes a run of signs as one operator, `a %- b`, and has none of that name: no SQL to it, though it parses."""
+    """A function or operator that DuckDB has not: no SQL to it, though it parses. A run of signs, as in `a %- b`, is one operator."""
+
+
+@lru_cache(maxsize=1)
+def _functions() -> frozenset[str]:
+    """The names of functions that DuckDB has."""
+    with duckdb.connect(":memory:", config={"threads": "1"}) as connection:
+        listed = connection.execute("SELECT DISTINCT lower(function_name) FROM duckdb_functions()").fetchall()
+    return frozenset(name for (name,) in listed)
 
 
 class DuckDBReader:
@@ -158,6 +167,8 @@ def source(node: dict[str, Any]) -> Node:
             return neutral.join(
                 kind, source(node["left"]), source(node["right"]), _maybe(node.get("condition")), using
             )
+        case "SHOW_REF":
+            return ("shown",)
         case "TABLE_FUNCTION":
             return (
                 "opened",
@@ -302,6 +313,8 @@ def _function(node: dict[str, Any]) -> Node:
         raise UnknownOperatorError(name)
     if name == "count_star":
         name, args = "count", [neutral.STAR]
+    if name not in _functions() or (name == "count" and len(args) > 1):
+        raise UnknownOperatorError(name)
     order = [_ordered(each) for each in (node.get("order_bys") or {}).get("orders", [])]
     return neutral.call(name, args, bool(node.get("distinct")), _maybe(node.get("filter")), order)
 

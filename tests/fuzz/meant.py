@@ -158,6 +158,8 @@ def _is_guarded(inner: Node) -> bool:
     match inner:
         case ("try", _) | ("element", *_):
             return True
+        case ("call", "replace", (("try_cast", ("varchar",), _), ("text", "-nan"), ("text", "nan"))):
+            return False  # a DOUBLE as text: what is cast is cast by the analyst
         case ("over", ("call", name, *_), *_):
             return name in _AGGREGATES
         case ("call", name, *_):

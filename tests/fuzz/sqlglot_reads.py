@@ -201,11 +201,19 @@ def source(node: exp.Expr) -> Node:
     )
     match node:
         case exp.Table():
-            if not isinstance(node.this, exp.Identifier):
+            if isinstance(node.this, exp.GenerateSeries):
+                read = (
+                    "opened",
+                    expression(node.this),
+                    name.lower(),
+                    tuple(each.lower() for each in columns),
+                )
+            elif not isinstance(node.this, exp.Identifier):
                 raise UnreadError("a table that is no name")
-            path = [node.args.get("catalog"), node.args.get("db"), node.this]
-            read = neutral.table(".".join(each.name for each in path if each), name, columns)
-        case exp.Subquery() if isinstance(node.this, exp.Table):
+            else:
+                path = [node.args.get("catalog"), node.args.get("db"), node.this]
+                read = neutral.table(".".join(each.name for each in path if each), name, columns)
+        case exp.Subquery() if _holds_table(node):
             read = source(node.this)
             if name:
                 read = neutral.subquery(neutral.select([(neutral.STAR, "")], read), name, columns)
@@ -234,6 +242,11 @@ def source(node: exp.Expr) -> Node:
     for each in node.args.get("pivots") or []:
         read = _unpivot(read, each)
     return _joined(read, node.args.get("joins") or [])
+
+
+def _holds_table(node: exp.Expr) -> bool:
+    """Whether a table, or a join of tables, stands in parentheses."""
+    return isinstance(node, exp.Subquery) and (isinstance(node.this, exp.Table) or _holds_table(node.this))
 
 
 def _rows(node: exp.Values) -> Node:
@@ -286,7 +299,7 @@ def expression(node: exp.Expr) -> Node:
         case exp.Column() if isinstance(node.this, exp.Star):
             return _star(node.this, node.table)
         case exp.Column():
-            return neutral.column([node.table, node.name] if node.table else [node.name])
+            return neutral.column([each.name for each in node.parts])
         case exp.Star():
             return _star(node, "")
         case exp.And() | exp.Or():
@@ -364,6 +377,9 @@ def expression(node: exp.Expr) -> Node:
             return neutral.call("+", [expression(node.this), expression(amount)])
         case exp.Collate() | exp.Window() | exp.Bracket() | exp.Try() | exp.Lambda() | exp.ArrayAgg():
             return _of_rendered(node)
+        case exp.GenerateSeries():
+            name = "range" if node.args.get("is_end_exclusive") else "generate_series"
+            return neutral.call(name, _present(node, ("start", "end", "step")))
         case exp.Count():
             return _count(node)
         case exp.Anonymous():
