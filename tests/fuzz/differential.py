@@ -25,6 +25,7 @@ import privsql
 from privsql.algebra.relations import Choose, Filter, Project, Release, Sort, below
 from privsql.planning.composed_plan import ComposedPlan
 from privsql.sql import read as reading
+from privsql.sql.parse.constants import Constants
 from tests.attacks import judge
 from tests.cases.test_cases import session_of
 from tests.fuzz import meant, neutral, short, sqlglot_reads, texts
@@ -45,7 +46,15 @@ WHOLE = 8  # of so many statements, one is read whole by sqlglot, too
 KNOWN = (
     "date_trunc(month, d) and date_diff(day, a, b): a bare word is the unit, to DuckDB it is a column",
     "date_diff('day'::VARCHAR, a, b): the cast of a text to text is left out",
+    "approx_count_distinct(x): counted exactly, before the noise",
+    "SHOW t, DESCRIBE t: answered from schema and policy",
+    "current_date, now(): the time at which it was asked, read once for all releases of a query",
 )  # fmt: skip
+ASKED = Constants(now="1987-06-05 04:03:02.000001")  # a moment that nobody writes
+_CLOCKS = {
+    ("cast", ("date",), ("text", ASKED.now[:10])): ("current_date", "today"),
+    ("cast", ("timestamp",), ("text", ASKED.now)): ("now", "current_timestamp", "get_current_timestamp", "transaction_timestamp", "localtimestamp", "current_localtimestamp"),
+}  # fmt: skip
 
 
 @dataclass
@@ -147,8 +156,11 @@ class Comparer:
             if theirs is None:
                 self.report.ours += 1
                 return []
-            ours = sqlglot_reads.query(reading.parse(sql, "duckdb"))
-        except UnreadError as error:
+            if theirs[0] == "select" and theirs[3] == ("shown",):
+                self.report.known += 1
+                return []
+            ours = sqlglot_reads.query(reading.one_statement(sql, "duckdb", ASKED)[0])
+        except (UnreadError, privsql.PrivsqlError) as error:
             return [f"UNREAD {error}"]
         if ours == theirs:
             self.report.same += 1
@@ -238,6 +250,10 @@ def is_known(ours: Node, theirs: Node) -> bool:
     if not isinstance(ours, tuple) or not isinstance(theirs, tuple):
         return False
     match ours, theirs:
+        case ("cast", _, ("text", str())), ("column", name) | ("call", name, ()) if ours in _CLOCKS:
+            return name in _CLOCKS[ours]
+        case ("call", "count", args, True, where, ()), ("call", "approx_count_distinct", others, *rest):
+            return is_known((args, where), (others, rest[1] if rest else None))
         case ("text", one), ("cast", ("varchar",), ("text", two)):
             return one == two
         case ("call", "date_trunc" | "date_diff" as name, (("text", unit), *rest)), (

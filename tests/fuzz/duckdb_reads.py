@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
 
 import duckdb
@@ -16,6 +17,12 @@ _COMPARE = {
     "COMPARE_LESSTHANOREQUALTO": "<=", "COMPARE_GREATERTHANOREQUALTO": ">=", "COMPARE_DISTINCT_FROM": "is_distinct",
     "COMPARE_NOT_DISTINCT_FROM": "is_same",
 }  # fmt: skip
+_SET_OPERATIONS = {
+    "UNION": "union",
+    "UNION_BY_NAME": "union by name",
+    "EXCEPT": "except",
+    "INTERSECT": "intersect",
+}
 _SIGNS = frozenset("+ - * / // % ** ^ || & | << >> ~ @ ^@ ~~ !~~ ~~* !~~* ~~~ -> ->> <@ @> && !".split())
 _INTERVALS = {f"to_{unit}": unit for unit in (
     "microseconds", "milliseconds", "seconds", "minutes", "hours", "days", "weeks", "months", "quarters", "years", "decades", "centuries")}  # fmt: skip
@@ -26,7 +33,15 @@ class UnreadError(Exception):
 
 
 class UnknownOperatorError(UnreadError):
-    """DuckDB lexes a run of signs as one operator, `a %- b`, and has none of that name: no SQL to it, though it parses."""
+    """A function or operator that DuckDB has not: no SQL to it, though it parses. A run of signs, as in `a %- b`, is one operator."""
+
+
+@lru_cache(maxsize=1)
+def _functions() -> frozenset[str]:
+    """The names of functions that DuckDB has."""
+    with duckdb.connect(":memory:", config={"threads": "1"}) as connection:
+        listed = connection.execute("SELECT DISTINCT lower(function_name) FROM duckdb_functions()").fetchall()
+    return frozenset(name for (name,) in listed)
 
 
 class DuckDBReader:
@@ -78,9 +93,10 @@ def query(node: dict[str, Any]) -> Node:
     ]
     modifiers = {each["type"]: each for each in node.get("modifiers", [])}
     if kind == "SELECT_NODE":
-        distinct = "DISTINCT_MODIFIER" in modifiers
-        if distinct and modifiers["DISTINCT_MODIFIER"].get("distinct_on_targets"):
-            raise UnreadError("DISTINCT ON")
+        different = modifiers.get("DISTINCT_MODIFIER")
+        distinct = (
+            tuple(map(expression, different.get("distinct_on_targets") or ())) or True if different else False
+        )
         if node.get("sample"):
             raise UnreadError("SAMPLE")
         keys = [expression(each) for each in node.get("group_expressions", [])]
@@ -91,12 +107,12 @@ def query(node: dict[str, Any]) -> Node:
             items, source(node["from_table"]), _maybe(node.get("where_clause")), by, _maybe(node.get("having")), distinct,
             _maybe(node.get("qualify")),
         )  # fmt: skip
-    elif kind == "SET_OPERATION_NODE" and node["setop_type"] in ("UNION", "UNION_BY_NAME"):
+    elif kind == "SET_OPERATION_NODE" and node["setop_type"] in _SET_OPERATIONS:
         sides = [query(each) for each in node["children"]]
         read = sides[0]
         for side in sides[1:]:
-            read = neutral.union(
-                bool(node.get("setop_all")), read, side, node["setop_type"] == "UNION_BY_NAME"
+            read = neutral.set_operation(
+                _SET_OPERATIONS[node["setop_type"]], bool(node.get("setop_all")), read, side
             )
     else:
         raise UnreadError(kind)
@@ -140,14 +156,19 @@ def source(node: dict[str, Any]) -> Node:
             return ("values", tuple(tuple(expression(each) for each in row) for row in node["values"]))
         case "JOIN":
             kind = node["join_type"].lower()
-            if node["ref_type"] not in ("REGULAR", "CROSS"):
-                raise UnreadError(node["ref_type"])
             using = node.get("using_columns") or []
-            if node["ref_type"] == "CROSS":
-                kind = "cross"
+            match node["ref_type"]:
+                case "CROSS":
+                    kind = "cross"
+                case "NATURAL":
+                    kind = f"natural {kind}"
+                case other if other != "REGULAR":
+                    raise UnreadError(other)
             return neutral.join(
                 kind, source(node["left"]), source(node["right"]), _maybe(node.get("condition")), using
             )
+        case "SHOW_REF":
+            return ("shown",)
         case "TABLE_FUNCTION":
             return (
                 "opened",
@@ -292,6 +313,8 @@ def _function(node: dict[str, Any]) -> Node:
         raise UnknownOperatorError(name)
     if name == "count_star":
         name, args = "count", [neutral.STAR]
+    if name not in _functions() or (name == "count" and len(args) > 1):
+        raise UnknownOperatorError(name)
     order = [_ordered(each) for each in (node.get("order_bys") or {}).get("orders", [])]
     return neutral.call(name, args, bool(node.get("distinct")), _maybe(node.get("filter")), order)
 

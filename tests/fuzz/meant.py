@@ -158,6 +158,8 @@ def _is_guarded(inner: Node) -> bool:
     match inner:
         case ("try", _) | ("element", *_):
             return True
+        case ("call", "replace", (("try_cast", ("varchar",), _), ("text", "-nan"), ("text", "nan"))):
+            return False  # a DOUBLE as text: what is cast is cast by the analyst
         case ("over", ("call", name, *_), *_):
             return name in _AGGREGATES
         case ("call", name, *_):
@@ -351,7 +353,7 @@ def rows(relation: Relation, unit: bool = False) -> Node:
             sides = [neutral.select([(neutral.STAR, "")], rows(each, unit)) for each in relation.inputs]
             read = sides[0]
             for each in sides[1:]:
-                read = neutral.union(True, read, each)
+                read = neutral.set_operation("union", True, read, each)
             return _selected(read)
         case Unpivot():
             taken = {name for name, _ in relation.on}

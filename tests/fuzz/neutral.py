@@ -12,6 +12,7 @@ What counts as alike although it is written otherwise is here and nowhere else, 
 - date(x) is a cast; regexp_extract(s, p) is that of group 0
 - types go by one of their names; names of tables, columns and aliases have no case
 - log2(x) is log(2, x), log10(x) and log(x) are log(10, x); @x is abs(x), a ^@ b is starts_with(a, b)
+- regr_sxy(a, b) is the number of pairs without NULL times covar_pop(a, b), and so on; range(n) is range(0, n)
 - NULLS LAST is the default; LIMIT ALL is none; GROUP BY is a list of sets, in no order
 - a comma between tables is a cross join; what is joined to its right side by CROSS, INNER, LEFT, SEMI or ANTI JOIN may as well be
   joined to both (not so by RIGHT and FULL JOIN, which is why the comma matters)
@@ -43,14 +44,14 @@ NAMES = {
     "fdiv": "//", "divide": "//", "add": "+", "subtract": "-", "multiply": "*", "every": "bool_and",
     "grouping_id": "grouping", "logical_or": "bool_or", "logical_and": "bool_and", "signum": "sign", "epoch_s": "epoch", "similar_to": "regexp_full_match",
     "@": "abs", "^@": "starts_with", "varp": "var_pop", "stdevp": "stddev_pop", "&": "bitand", "|": "bitor", "xor": "bitxor",
-    "truncate": "trunc",
+    "truncate": "trunc", "favg": "avg", "fsum": "sum", "kahan_sum": "sum", "sumkahan": "sum",
 }  # fmt: skip
 TYPES = {
     "int": "integer", "int4": "integer", "signed": "integer", "integral": "integer", "int32": "integer", "int8": "bigint",
     "int64": "bigint", "long": "bigint", "oid": "bigint", "int2": "smallint", "int16": "smallint", "short": "smallint",
     "int1": "tinyint", "text": "varchar", "string": "varchar", "char": "varchar", "bpchar": "varchar", "nvarchar": "varchar",
     "float8": "double", "float4": "float", "real": "float", "numeric": "decimal", "dec": "decimal", "bool": "boolean",
-    "logical": "boolean", "datetime": "timestamp", "timestampntz": "timestamp", "timestamp_us": "timestamp", "uint": "uinteger",
+    "timestamptz": "timestamp with time zone", "logical": "boolean", "datetime": "timestamp", "timestampntz": "timestamp", "timestamp_us": "timestamp", "uint": "uinteger",
     "int128": "hugeint", "uint64": "ubigint", "uint32": "uinteger", "uint16": "usmallint", "uint8": "utinyint",
 }  # fmt: skip
 _CONTAINS = (
@@ -60,6 +61,7 @@ _CONTAINS = (
     "list_has",
     "array_has",
 )  # of a list: x IN [1, 2] is one, to DuckDB
+_OF_PAIRS = ("regr_sxx", "regr_syy", "regr_sxy")
 _OPERATORS = {
     "~~": "like",
     "~~*": "ilike",
@@ -186,6 +188,10 @@ def call(
                 return ("is_null", one)
             case "notnull", one:
                 return denied(("is_null", one))
+    if name in _OF_PAIRS and len(args) == 2 and plain_call:
+        return _of_pairs(name, *args)
+    if name in ("range", "generate_series") and len(args) == 1:
+        args = (number("0"), *args)
     if name == "date_add" and len(args) == 2:
         name = "+"
     if name == "regexp_extract" and len(args) == 3 and args[2][0] == "number" and args[2][-1] == "0":
@@ -203,6 +209,19 @@ def call(
         name, args = "coalesce", (*args, number("0"))
     found: Node = ("call", name, tuple(args))
     return found if plain_call else (*found, distinct, where, tuple(order))
+
+
+def _of_pairs(name: str, left: Node, right: Node) -> Node:
+    """The sums of squares and products about the means of pairs without NULL."""
+    known = [denied(("is_null", each)) for each in (left, right)]
+    pairs = call("count", [STAR], where=junction("and", known))
+    match name:
+        case "regr_sxy":
+            return call("*", [pairs, call("covar_pop", [left, right])])
+        case "regr_sxx":
+            return call("*", [pairs, call("var_pop", [right], where=known[0])])
+        case _:
+            return call("*", [pairs, call("var_pop", [left], where=known[1])])
 
 
 def over(
@@ -278,8 +297,9 @@ def groups(sets: Iterable[Iterable[Node]]) -> Node:
 
 def select(
     items: Iterable[tuple[Node, str]], source: Node, where: Node | None = None, by: Node = (), having: Node | None = None,
-    distinct: bool = False, qualify: Node | None = None,
+    distinct: bool | Node = False, qualify: Node | None = None,
 ) -> Node:  # fmt: skip
+    """`distinct`: or the expressions in which rows differ, of DISTINCT ON."""
     return (
         "select",
         distinct,
@@ -311,8 +331,9 @@ def with_names(ctes: Sequence[tuple[str, tuple[str, ...], Node]], query: Node) -
     return ("with", named, query) if named else query
 
 
-def union(every: bool, left: Node, right: Node, by_name: bool = False) -> Node:
-    return ("union by name" if by_name else "union", every, left, right)
+def set_operation(kind: str, every: bool, left: Node, right: Node) -> Node:
+    """`kind`: union, union by name, except or intersect."""
+    return (kind, every, left, right)
 
 
 def parts_of(node: Node) -> Iterable[Node]:

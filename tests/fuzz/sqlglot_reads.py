@@ -43,12 +43,10 @@ def query(node: exp.Expr) -> Node:
     match node:
         case exp.Subquery():
             read = source(node.this) if isinstance(node.this, exp.Table) else query(node.this)
-        case exp.Union():
-            read = neutral.union(
-                not node.args.get("distinct"),
-                query(node.this),
-                query(node.expression),
-                bool(node.args.get("by_name")),
+        case exp.Union() | exp.Except() | exp.Intersect():
+            kind = f"{type(node).__name__.lower()}{' by name' if node.args.get('by_name') else ''}"
+            read = neutral.set_operation(
+                kind, not node.args.get("distinct"), query(node.this), query(node.expression)
             )
         case exp.Pivot():
             read = neutral.select([(neutral.STAR, "")], source(node))
@@ -80,6 +78,8 @@ def _most(limit: exp.Expr) -> Node:
 
 
 def _select(node: exp.Select) -> Node:
+    if node.args.get("windows"):
+        node = _with_windows(node.copy())
     items = [
         (expression(each.unalias()), each.alias if isinstance(each, exp.Alias) else "")
         for each in node.expressions
@@ -89,12 +89,35 @@ def _select(node: exp.Select) -> Node:
         below = _joined(source(node.args["from_"].this), node.args.get("joins") or [])
     if node.args.get("laterals"):
         raise UnreadError("LATERAL VIEW")
+    different = node.args.get("distinct")
+    on = different.args.get("on") if different is not None else None
+    distinct = different is not None if on is None else _keys(on)
     where, having, qualify = (node.args.get(name) for name in ("where", "having", "qualify"))
     return neutral.select(
         items, below, expression(where.this) if where else None, _groups(node.args.get("group")),
-        expression(having.this) if having else None, node.args.get("distinct") is not None,
+        expression(having.this) if having else None, distinct,
         expression(qualify.this) if qualify else None,
     )  # fmt: skip
+
+
+def _with_windows(select: exp.Select) -> exp.Select:
+    """What WINDOW names, written where it is used."""
+    named: dict[str, exp.Window] = {}
+    for each in select.args["windows"]:
+        _complete(each, named)
+        named[each.name.lower()] = each
+    for each in list(select.walk(prune=lambda node: node is not select and isinstance(node, exp.Query))):
+        if isinstance(each, exp.Window) and each.args.get("over"):
+            _complete(each, named)
+    return select
+
+
+def _complete(window: exp.Window, named: dict[str, exp.Window]) -> None:
+    if base := named.get(window.alias.lower()):
+        for part in ("partition_by", "order", "spec"):
+            if not window.args.get(part) and base.args.get(part):
+                found = base.args[part]
+                window.set(part, [each.copy() for each in found] if isinstance(found, list) else found.copy())
 
 
 def _groups(group: exp.Group | None) -> Node:
@@ -155,7 +178,8 @@ def _ordered(node: exp.Expr) -> Node:
 def _joined(left: Node, joins: list[exp.Join]) -> Node:
     for each in joins:
         kind, side = (str(each.args.get(name) or "").lower() for name in ("kind", "side"))
-        if each.args.get("method"):
+        method = str(each.args.get("method") or "").lower()
+        if method not in ("", "natural"):
             raise UnreadError("a join with a method")
         on, using = each.args.get("on"), [name.name for name in each.args.get("using") or []]
         how = (
@@ -163,6 +187,8 @@ def _joined(left: Node, joins: list[exp.Join]) -> Node:
             if kind in ("semi", "anti")
             else side or ("cross" if kind in ("cross", "") and on is None and not using else "inner")
         )
+        if method:
+            how = f"natural {'inner' if how == 'cross' else how}"
         left = neutral.join(how, left, source(each.this), expression(on) if on is not None else None, using)
     return left
 
@@ -175,11 +201,19 @@ def source(node: exp.Expr) -> Node:
     )
     match node:
         case exp.Table():
-            if not isinstance(node.this, exp.Identifier):
+            if isinstance(node.this, exp.GenerateSeries):
+                read = (
+                    "opened",
+                    expression(node.this),
+                    name.lower(),
+                    tuple(each.lower() for each in columns),
+                )
+            elif not isinstance(node.this, exp.Identifier):
                 raise UnreadError("a table that is no name")
-            path = [node.args.get("catalog"), node.args.get("db"), node.this]
-            read = neutral.table(".".join(each.name for each in path if each), name, columns)
-        case exp.Subquery() if isinstance(node.this, exp.Table):
+            else:
+                path = [node.args.get("catalog"), node.args.get("db"), node.this]
+                read = neutral.table(".".join(each.name for each in path if each), name, columns)
+        case exp.Subquery() if _holds_table(node):
             read = source(node.this)
             if name:
                 read = neutral.subquery(neutral.select([(neutral.STAR, "")], read), name, columns)
@@ -208,6 +242,11 @@ def source(node: exp.Expr) -> Node:
     for each in node.args.get("pivots") or []:
         read = _unpivot(read, each)
     return _joined(read, node.args.get("joins") or [])
+
+
+def _holds_table(node: exp.Expr) -> bool:
+    """Whether a table, or a join of tables, stands in parentheses."""
+    return isinstance(node, exp.Subquery) and (isinstance(node.this, exp.Table) or _holds_table(node.this))
 
 
 def _rows(node: exp.Values) -> Node:
@@ -260,7 +299,7 @@ def expression(node: exp.Expr) -> Node:
         case exp.Column() if isinstance(node.this, exp.Star):
             return _star(node.this, node.table)
         case exp.Column():
-            return neutral.column([node.table, node.name] if node.table else [node.name])
+            return neutral.column([each.name for each in node.parts])
         case exp.Star():
             return _star(node, "")
         case exp.And() | exp.Or():
@@ -338,10 +377,13 @@ def expression(node: exp.Expr) -> Node:
             return neutral.call("+", [expression(node.this), expression(amount)])
         case exp.Collate() | exp.Window() | exp.Bracket() | exp.Try() | exp.Lambda() | exp.ArrayAgg():
             return _of_rendered(node)
+        case exp.GenerateSeries():
+            name = "range" if node.args.get("is_end_exclusive") else "generate_series"
+            return neutral.call(name, _present(node, ("start", "end", "step")))
         case exp.Count():
             return _count(node)
         case exp.Anonymous():
-            return neutral.call(str(node.this), [expression(each) for each in node.expressions])
+            return _named(node)
         case exp.DPipe():
             return neutral.call("||", [expression(node.this), expression(node.expression)])
         case exp.Trim():
@@ -393,6 +435,13 @@ def _listed(name: str, node: exp.Expr) -> Node:
     rest = _present(node, ("expression", "quantile", "offset", "default"))
     rest += [expression(each) for each in node.expressions]
     return neutral.call(name, [*first, *rest], distinct, None, order)
+
+
+def _named(node: exp.Anonymous) -> Node:
+    """A function that sqlglot knows by its name alone."""
+    if len(node.expressions) == 1 and isinstance(node.expressions[0], (exp.Distinct, exp.Order)):
+        return _listed(str(node.this), exp.Anonymous(this=node.expressions[0].copy()))
+    return neutral.call(str(node.this), [expression(each) for each in node.expressions])
 
 
 def _count(node: exp.Count) -> Node:

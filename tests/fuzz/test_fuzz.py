@@ -21,6 +21,7 @@ from privsql.render.duckdb_functions import FORMS
 from privsql.render.write_expressions import ExpressionWriter
 from privsql.sql.parse import gate
 from tests.attacks import judge
+from tests.cases.test_cases import session_of
 from tests.fuzz import canaries, differential, neutral, sqlglot_reads, texts
 from tests.fuzz.duckdb_reads import DuckDBReader
 from tests.fuzz.parsed_once import parsed_once
@@ -94,6 +95,51 @@ def test_the_fuzzer_detects_missing_parentheses(monkeypatch: pytest.MonkeyPatch)
     assert _differences("(age = 1 OR age = 2) = smoker")
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("PARTITION BY privsql_unit", "PARTITION BY 1"),
+        (" IGNORE NULLS", ""),
+        ("ROWS BETWEEN 2 PRECEDING", "ROWS BETWEEN 1 PRECEDING"),
+        ("ROWS BETWEEN", "GROUPS BETWEEN"),
+        ("RANGE BETWEEN CAST(259200000000", "RANGE BETWEEN CAST(3"),
+        ("DATE '1970-01-01'", "DATE '1970-01-02'"),
+        ('ORDER BY "day" DESC', 'ORDER BY "day" ASC'),
+        (', "oid" ASC NULLS LAST', ""),
+    ],
+)
+def test_the_fuzzer_detects_a_wrong_window(right: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not _windowed()
+    whole = DuckDB.window
+    written: list[str] = []
+
+    def changed(self: DuckDB, *given: Any) -> str:
+        written.append(whole(self, *given))
+        return written[-1].replace(right, wrong)
+
+    monkeypatch.setattr(DuckDB, "window", changed)
+    assert _windowed()
+    assert right in " ".join(written)
+
+
+def _windowed() -> list[str]:
+    report = differential.Report()
+    comparer = differential.Comparer(report)
+    session = session_of.__wrapped__("shop")  # one that remembers no plan
+    for call, over in (
+        ("COUNT(*)", "ORDER BY day, oid ROWS BETWEEN 2 PRECEDING AND CURRENT ROW"),
+        ("COUNT(*)", "ORDER BY day RANGE BETWEEN INTERVAL 3 DAY PRECEDING AND CURRENT ROW"),
+        ("ROW_NUMBER()", "ORDER BY day DESC"),
+        ("LAG(oid IGNORE NULLS)", "ORDER BY day"),
+    ):
+        inner = f"SELECT *, {call} OVER (PARTITION BY customer_id {over}) AS k FROM orders"
+        sql = f"SELECT COUNT(*) AS n FROM ({inner}) WHERE k = 1"
+        comparer.ask(session, sql, "here", True)
+    comparer.compare()
+    assert report.accepted == 4, report.refused
+    return report.differences
+
+
 def test_guards_are_not_differences() -> None:
     assert not _differences(
         "(make_date(age, 1, 1) + INTERVAL 0 DAY) IS NULL AND income + 0.0 > 1 AND NOT list_contains(['CA', NULL], state)"
@@ -119,7 +165,12 @@ def _differences(condition: str) -> list[str]:
         ("count(*) FILTER (WHERE a)", "count(*) FILTER (WHERE b)"), ("CAST(a AS INTEGER)", "TRY_CAST(a AS INTEGER)"),
         ("CASE WHEN a THEN b ELSE c END", "CASE WHEN a THEN c ELSE b END"), ("CAST(a AS DECIMAL(5,1))", "CAST(a AS DECIMAL(5,2))"),
         ("INTERVAL 3 DAY", "INTERVAL 3 MONTH"), ("substring(a, 1, 2)", "substring(a, 2, 1)"), ("NOT a = b", "(NOT a) = b"),
-        ("list_contains([1, NULL], a)", "a = ANY([1, NULL])"),
+        ("list_contains([1, NULL], a)", "a = ANY([1, NULL])"), ("lpad(a, 3, 'x')", "rpad(a, 3, 'x')"), ("a & b", "a | b"),
+        ("trunc(a)", "trunc(a, 1)"), ("epoch_ms(a)", "to_timestamp(a)"), ("time_bucket(INTERVAL 1 DAY, a)", "time_bucket(INTERVAL 2 DAY, a)"),
+        ("lag(a IGNORE NULLS) OVER (ORDER BY b)", "lag(a) OVER (ORDER BY b)"), ("lag(a, 2) OVER (ORDER BY b)", "lag(a, 1) OVER (ORDER BY b)"),
+        ("sum(DISTINCT a) OVER (PARTITION BY b)", "sum(a) OVER (PARTITION BY b)"),
+        ("count(a) FILTER (WHERE c) OVER (PARTITION BY b)", "count(a) OVER (PARTITION BY b)"),
+        ("sum(a) OVER (ORDER BY b)", "sum(a) OVER (ORDER BY b ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"),
     ],
 )  # fmt: skip
 def test_the_neutral_form_distinguishes_different_queries(one: str, other: str) -> None:
