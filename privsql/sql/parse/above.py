@@ -50,6 +50,8 @@ _BESIDE_PIPES = frozenset(
         exp.ArrayContainsAll,
     }
 )
+# What is divided between a release and the SQL above it.
+_TAKEN_APART = (exp.Select, exp.Group, exp.Subquery, exp.From, exp.Join, exp.With, exp.CTE)
 # Clauses that sqlglot calls otherwise.
 _CLAUSES = {"locks": "FOR UPDATE"}
 _NEEDED = {kind: tuple(name for name, needed in kind.arg_types.items() if needed) for kind in ABOVE}
@@ -82,10 +84,8 @@ def permit_above(statement: exp.Expr, tables: Collection[str] = ()) -> None:
 def loses_clauses(statement: exp.Expr) -> bool:
     """Whether a query has clauses without a rule, such as FOR UPDATE, which taking it apart would drop."""
     try:
-        for node in statement.walk(bfs=False, prune=_is_hint):
-            allowed = ABOVE.get(type(node))
-            if allowed is not None and not _is_hint(node):
-                _permit_arguments(node, allowed)
+        for node in statement.find_all(*_TAKEN_APART):
+            _permit_arguments(node, ABOVE[type(node)])
     except SqlError:
         return True
     return False

@@ -59,4 +59,9 @@ def _word(node: exp.Expr) -> exp.Var | None:
 
 
 def _only(node: exp.Expr, names: set[str]) -> bool:
-    return not any(value for name, value in node.args.items() if name not in names)
+    """Whether it has these arguments alone. Those that are not read must be sqlglot's own, not of the text."""
+    return not any(
+        value
+        for name, value in node.args.items()
+        if name not in names or (name not in _SET and not isinstance(value, bool | exp.DataType | exp.DType))
+    )
