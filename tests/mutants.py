@@ -281,6 +281,8 @@ MUTANTS = [
     Mutant("a padded join beside another one", _PADDED_FILE, "                raise _unbounded(place)\n            shown =", "                pass\n            shown =", _PADDED),
     Mutant("public rows of FULL JOIN tell the unit", _OWNERS, 'if join.kind != "inner":\n        return left.tags', 'if join.kind == "left":\n        return left.tags', _PADDED),
     Mutant("FULL JOIN without the rows of the right alone", _JOINS, "return UnionAll((same, rest))", "return same", _PADDED),
+    Mutant("padded rows below a join of one unit are thought to stay", _STABILITY, "adds=left.adds and right.adds)", "adds=True)", _PADDED),
+    Mutant("padded rows beside groups are thought to stay", _STABILITY, "shares, left.labels, left.adds)", "shares, left.labels)", _PADDED),
     Mutant("rows without a match have no keys", _KEYS_OF_PUBLIC, "rows = list(dict.fromkeys([*rows, *unmatched]))", "rows = list(rows)", _PADDED),
     Mutant("a public table that is joined twice is one", _KEYS_OF_PUBLIC, 'left, right = f"{where}l", f"{where}r"', 'left = right = ""', ("joins",)),
     Mutant("range includes its end", "sql/bind/from_clause/constant_rows.py", 'inclusive = 0 if node.args.get("is_end_exclusive") else', "inclusive =", ("series",)),
