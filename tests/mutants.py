@@ -651,6 +651,7 @@ MUTANTS = [
     Mutant("schemas: a query of WITH may have a reserved name", "sql/parse/qualified_names.py", "if each.alias.startswith('\"'):", "if False:", ("schemas",)),
     Mutant("schemas: a temporary table does not hide one of main", "engines/duckdb/catalogue/table_names.py", 'hidden = schema.lower() == "main" and plain(name) in temporary', "hidden = False", ("schemas",)),
     Mutant("schemas: prepared copies can be named", "engines/duckdb/catalogue/table_names.py", " if not is_ours(each[0])]", "]", ("schemas",)),
+    Mutant("schemas: a hidden table loses its unit", "sql/bind/catalogue.py", "if other is not None and self.policy.table(other.name).unit is not None:", "if False:", ("schemas",)),
     Mutant("schemas: attached tables need no policy", "sql/bind/catalogue.py", "if table.name.lower() not in self.policy.tables:\n            raise Refused(\n                \"refused-attached\"", "if False:\n            raise Refused(\n                \"refused-attached\"", ("schemas",)),
     Mutant("schemas: of a schema and a database the first", "schema.py", "return meant if database is None or database in meant else [*meant, database]", "return meant", ("schemas",)),
     Mutant("schemas: a policy may mean either table", "policy/resolve.py", "if len(meant) > 1:", "if False:", ("schemas",)),
