@@ -107,8 +107,8 @@ class Catalogue:
         if other is not None and self.policy.table(other.name).unit is not None:
             raise Refused(
                 "refused-hidden",
-                f"{table.name} is hidden by another table {other.name}, and the unit that the policy declares "
-                "may be of either.",
+                f"{table.name} is hidden by another table {other.name}, and the unit that the policy "
+                "declares may be of either.",
                 f"Ask the owner to declare it in the policy ([tables.{quoted_part(table.name)}]).",
             )
 
