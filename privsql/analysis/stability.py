@@ -329,13 +329,13 @@ def _join(join: Join, look: Look) -> Stability:
         def shares(columns: Sequence[str]) -> int:
             return left.shares([name for name in columns if name in names])
 
-        return Stability(left.rows, False, text, shares, left.labels)
+        return Stability(left.rows, False, text, shares, left.labels, left.adds)
     if join.same_unit:
         rows = None if left.rows is None or right.rows is None else left.rows * max(1, right.rows)
         text = "only rows of the same unit are paired" + (
             "" if rows is None else f": {left.rows} * {right.rows}"
         )
-        return Stability(rows, False, text, lambda columns: rows or 0)
+        return Stability(rows, False, text, lambda columns: rows or 0, adds=left.adds and right.adds)
     assert left.rows is not None
     assert right.rows is not None
     met, meets = _most(join.left), _most(join.right)

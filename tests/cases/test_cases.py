@@ -531,6 +531,7 @@ ELSEWHERE: dict[str, str] = {
     "refused-table": "composed/test_composed.py",
     "refused-generated": "engines/test_views.py",
     "refused-attached": "engines/test_schema_names.py",
+    "refused-hidden": "engines/test_schema_names.py",
     "policy-zone": "engines/test_time_zones.py",
     "argument-limits": "planning/test_units.py",
     "argument-batch": "answers/test_batch.py",

@@ -280,6 +280,27 @@ def test_a_temporary_table_hides_one_of_main() -> None:
     assert "Scan memory.main.visits" in str(plan)
 
 
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ("CREATE TEMP TABLE visits AS SELECT 1 AS id, 1 AS k", "memory.main.visits"),
+        ("USE sales", "main.visits"),
+    ],
+)
+def test_a_table_that_is_hidden_keeps_no_less_than_its_unit(change: str, name: str) -> None:
+    """What the policy calls visits is then another table. The hidden one, whose unit it was, must not become
+    a table in which each row is one person's.
+    """
+    source = database(":memory:", "CREATE TEMP TABLE mine (x INTEGER)")  # the owner's own connection
+    session = privsql.connect(source, policy={"tables": {"visits": {"unit": "id", "max_rows": 7}}})
+    assert session.explain(f"SELECT COUNT(*) FROM {name}", epsilon=1).measurements[0].l1 == 7
+    source.execute(change)
+    assert code(session, f"SELECT COUNT(*) FROM {name}") == "refused-hidden"
+    both = {"visits": {"unit": "id"}, name: {"unit": "id", "max_rows": 7}}
+    declared = privsql.connect(source, policy={"tables": both})
+    assert declared.explain(f"SELECT COUNT(*) FROM {name}", epsilon=1).measurements[0].l1 == 7
+
+
 def test_a_name_that_may_be_a_schema_or_a_database_is_refused() -> None:
     source = database(":memory:", "ATTACH ':memory:' AS sales; CREATE TABLE sales.main.visits (x INTEGER)")
     with pytest.raises(duckdb.BinderException, match="Ambiguous"):

@@ -112,6 +112,9 @@ BOUNDED = [
     "SELECT s.weight, COUNT(*) AS n FROM states s LEFT JOIN visits v ON v.state = s.state GROUP BY s.weight",
     "SELECT s.region, SUM(v.n) AS n FROM states s FULL JOIN visits v ON v.state = s.state GROUP BY s.region",
     "SELECT COUNT(*) AS n FROM people p FULL JOIN visits v ON p.id = v.id AND v.n > 3",
+    # a person who comes takes padded rows away below a join with their own rows, too
+    "SELECT p.id IS NULL AS alone, COUNT(*) AS n FROM states s LEFT JOIN people p ON p.state = s.state AND p.age = 33 LEFT JOIN people w ON w.id = p.id GROUP BY alone",
+    "SELECT p.id IS NULL AS alone, COUNT(*) AS n FROM states s LEFT JOIN people p ON p.state = s.state AND p.age = 33 LEFT JOIN (SELECT id, COUNT(*) AS c FROM visits GROUP BY id) w ON w.id = p.id GROUP BY alone",
 ]  # fmt: skip
 
 

@@ -58,6 +58,8 @@ class Catalogue:
         table = self._named(name)
         if table is not None and self.schema.is_elsewhere(table):
             self._refuse_undeclared(table)
+        if table is not None and not table.in_sight and table.name.lower() not in self.policy.tables:
+            self._refuse_namesake(table)
         if table is not None and table.view and table.name.lower() not in self.policy.tables:
             raise Refused(
                 "refused-view",
@@ -92,6 +94,21 @@ class Catalogue:
             raise Refused(
                 "refused-attached",
                 f"{table.name} is in another database than the one in use, and the policy does not name it.",
+                f"Ask the owner to declare it in the policy ([tables.{quoted_part(table.name)}]).",
+            )
+
+    def _refuse_namesake(self, table: SchemaTable) -> None:
+        """Refuse an undeclared table where the policy names the unit of another of that name, which is in
+        sight: it may have come into sight only later, by CREATE TEMP TABLE or USE, and have taken the unit
+        that the owner declared of this one.
+        """
+        seen = (each for each in self.schema.tables if each.in_sight and each is not table)
+        other = next((each for each in seen if each.name.lower() == table.path[-1].lower()), None)
+        if other is not None and self.policy.table(other.name).unit is not None:
+            raise Refused(
+                "refused-hidden",
+                f"{table.name} is hidden by another table {other.name}, and the unit that the policy "
+                "declares may be of either.",
                 f"Ask the owner to declare it in the policy ([tables.{quoted_part(table.name)}]).",
             )
 

@@ -31,6 +31,7 @@ _SELECTED = "privsql_unnest"  # the reserved table name for an UNNEST in SELECT
 _PLAIN = frozenset({Kind.BOOLEAN, Kind.INTEGER, Kind.DECIMAL, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP})
 
 _TWO = "Write FROM t, UNNEST(list_distinct(t.a)) AS u(a), UNNEST(list_distinct(t.b)) AS v(b)"
+_OF_THE_LAST = ("RIGHT", "FULL", "NATURAL")  # in DuckDB they join only what follows a comma
 _RANGES = {Kind.INTEGER: Fact.RANGE, Kind.DATE: Fact.MOMENTS}
 
 
@@ -56,9 +57,9 @@ class JoinedTable:
     places: list[int]
 
     def says(self, name: str) -> bool:
-        """Whether it is joined by LEFT, RIGHT, SEMI or ANTI."""
+        """Whether it is joined by LEFT, RIGHT, FULL, SEMI, ANTI or NATURAL."""
         return self.join is not None and name in (
-            str(self.join.args.get(each) or "").upper() for each in ("side", "kind")
+            str(self.join.args.get(each) or "").upper() for each in ("side", "kind", "method")
         )
 
 
@@ -97,9 +98,11 @@ def bind_from(node: exp.Select, bind: Callable[[exp.Expr], Source]) -> Source:
     first = bind(node.args["from_"].this)
     parts = [JoinedTable(first, None, [0] * len(first.names))]
     others = [*(node.args.get("joins") or []), *(node.args.get("laterals") or [])]
+    listed = len(others) + 1  # so many tables come before the first list after a comma
     for place, each in enumerate(others, start=1):
         opening = _in_from(each)
         if opening is not None:
+            listed = min(listed, len(parts)) if _is_comma(each) else listed
             _open(parts, opening, place)
         else:
             source = bind(each.this)
@@ -107,19 +110,26 @@ def bind_from(node: exp.Select, bind: Callable[[exp.Expr], Source]) -> Source:
     for opening in _selected(node):
         _open(parts, opening, len(others) + 1)
     found, places, comma = parts[0].source, parts[0].places, False
-    for part in parts[1:]:
+    for number, part in enumerate(parts[1:], start=1):
         assert part.join is not None
-        if comma and part.says("RIGHT"):  # in DuckDB it joins only what follows the comma
+        comma = comma or number >= listed
+        form = next((each for each in _OF_THE_LAST if part.says(each)), None)
+        if comma and form is not None:
             raise Refused(
                 "refused-join",
-                "RIGHT JOIN after a comma means different things to different engines.",
-                "Write CROSS JOIN for the comma, or LEFT JOIN.",
+                f"{form} JOIN after a comma means different things to different engines.",
+                "Write CROSS JOIN for the comma, or " + ("ON." if form == "NATURAL" else "LEFT JOIN."),
                 place_of(part.join),
             )
-        comma = comma or not any(part.join.args.get(each) for each in ("kind", "side", "on", "using"))
+        comma = comma or _is_comma(part.join)
         found = bind_join(found, part.source, part.join)
         places = places if part.says("SEMI") or part.says("ANTI") else [*places, *part.places]
     return _in_order(found, places)
+
+
+def _is_comma(node: exp.Expr) -> bool:
+    says = ("kind", "side", "method", "on", "using")
+    return isinstance(node, exp.Join) and not any(node.args.get(each) for each in says)
 
 
 def _in_from(node: exp.Expr) -> ListOpening | None:
@@ -229,7 +239,8 @@ def _holder(parts: list[JoinedTable], node: exp.Column) -> tuple[JoinedTable, Li
         raise _no_list(named, node)
     ((part, column),) = found
     later = parts[parts.index(part) + 1 :]
-    if part.says("LEFT") or any(each.says("RIGHT") for each in later):
+    padded = part.says("LEFT") or part.says("FULL")
+    if padded or any(each.says("RIGHT") or each.says("FULL") for each in later):
         raise _refused(
             node,
             f"The rows that this join pads with NULL have no {name}.",
