@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import math
+import os
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
@@ -33,6 +34,7 @@ def demo(arguments: argparse.Namespace) -> str:
 
 
 def query(arguments: argparse.Namespace) -> str:
+    _check_output(arguments.format, arguments.output)
     with _session(arguments) as session, warnings.catch_warnings():
         warnings.simplefilter("ignore", BoundingWarning)  # shown below, in the terms of the command line
         answer = session.query(
@@ -40,7 +42,8 @@ def query(arguments: argparse.Namespace) -> str:
         )
     _warn(answer, arguments.format)
     if arguments.format == "parquet":
-        return _parquet(answer, arguments.output)
+        answer.to_parquet(arguments.output)
+        return f"wrote {arguments.output}"
     text = _answer_text(answer, arguments.format, arguments.output is None and sys.stdout.isatty())
     if arguments.output is None:
         return text
@@ -62,11 +65,21 @@ def _answer_text(answer: AnyAnswer, format_: str, terminal: bool) -> str:
             return shown(answer, terminal=terminal)
 
 
-def _parquet(answer: AnyAnswer, output: str | None) -> str:
+def _check_output(format_: str, output: str | None) -> None:
+    """Refuse what cannot be written before it is paid for."""
+    from privsql.results.extras import need_parquet
+
+    if format_ == "parquet":
+        need_parquet()
+        if output is None:
+            raise ArgumentError("argument-shape", "a Parquet file cannot be printed", "-o answer.parquet")
     if output is None:
-        raise ArgumentError("argument-shape", "a Parquet file cannot be printed", "-o answer.parquet")
-    answer.to_parquet(output)
-    return f"wrote {output}"
+        return
+    path = Path(output)
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ArgumentError(
+            "argument-output", "the output file cannot be written; nothing was paid", "check the path"
+        )
 
 
 def _write(output: str, text: str) -> None:

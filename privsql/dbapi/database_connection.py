@@ -11,6 +11,7 @@ from privsql.dbapi import database_errors
 from privsql.dbapi.database_cursor import DatabaseCursor
 from privsql.dbapi.database_errors import InterfaceError, as_database_errors
 from privsql.dbapi.settings import checked_settings
+from privsql.policy.checks import delta_of
 from privsql.session import Session
 
 
@@ -112,10 +113,12 @@ def connect(
         >>> len(connection.cursor().execute("SELECT COUNT(*) FROM t").fetchall())
         1
     """
-    given = {**(settings or {}), "epsilon": epsilon, "delta": delta or None}
-    if isinstance(source, Session):
-        return DatabaseConnection(source, given, owns_session=False)
     with as_database_errors():
-        checked = checked_settings({}, given)
+        given = checked_settings({}, {} if settings is None else settings)
+        price = {"epsilon": epsilon, "delta": float(delta_of(delta)) or None}
+        checked = checked_settings(given, {name: each for name, each in price.items() if each is not None})
+    if isinstance(source, Session):
+        return DatabaseConnection(source, checked, owns_session=False)
+    with as_database_errors():
         session = open_session(source, policy, **options)
     return DatabaseConnection(session, checked)

@@ -136,7 +136,11 @@ class DatabaseCursor:
             >>> len(cursor.execute("SELECT state, COUNT(*) FROM visits GROUP BY state").fetchmany(2))
             2
         """
-        return self._next(self.arraysize if size is None else size)
+        wanted: object = self.arraysize if size is None else size
+        if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 0:
+            problem = "fetchmany takes a whole number of rows, and so does arraysize"
+            raise InterfaceError("argument-fetch", problem, "fetchmany(100)")
+        return self._next(wanted)
 
     def fetchall(self) -> list[Row]:
         """All remaining rows.

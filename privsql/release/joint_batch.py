@@ -14,12 +14,14 @@ from privsql.answers.derivation import variances
 from privsql.errors import PrivsqlError
 from privsql.policy.checks import delta_of
 from privsql.release.plan_release import plan_of_queries
+from privsql.release.query_release import QueryRelease
 from privsql.release.release_request import ReleaseRequest
 from privsql.release.releases import StoredReleases
 from privsql.requests.batches import Batch, plan_batch
 from privsql.requests.pipeline import Pipeline
 from privsql.requests.stage import Stage
 from privsql.results.answer import Answer
+from privsql.results.release_answer import Price, ReleaseAnswer
 
 
 def answer_jointly(
@@ -29,7 +31,8 @@ def answer_jointly(
     error.
 
     None otherwise: where there is no delta, where something is stored already, where users have many rows,
-    and where the batch is refused, which it then says itself. All that decides is public.
+    and where the batch is refused, or a release at its price, which it then says itself. All that decides is
+    public.
     """
     first, *others = listed
     if not others or not delta or first.show_all or first.analyst is not None:
@@ -41,10 +44,24 @@ def answer_jointly(
             plan, joint = plan_of_queries(request, pipeline)
             if plan.bounding or not joint < _own_variance(plan_batch(listed, whole, pipeline)):
                 return None
+            # as one release it may cost more than one query may, where query by query it does not
+            pipeline.ledger.expect([[plan.event]], pipeline.analyst)
     except PrivsqlError:
         return None
     release = releases.release(request)
-    return [replace(each, stored=release.stored) for each in release.answers()]
+    return _with_prices(release)
+
+
+def _with_prices(release: QueryRelease) -> list[Answer]:
+    """The answers of a release that stands for a batch: each has an equal share of its price."""
+    answers = release.answers()
+    paid, many = release.plan, len(answers)
+    shares = paid.epsilon / many, paid.delta / many, None if paid.rho is None else paid.rho / many
+    return [
+        replace(each, stored=release.stored, price=None if release.stored else Price(*shares))
+        for each in answers
+        if isinstance(each, ReleaseAnswer)
+    ]
 
 
 def _own_variance(batch: Batch) -> float:

@@ -86,7 +86,8 @@ class Online:
             BudgetError: it would have to be paid for, and too little of epsilon remains.
             Refused: it does not count rows of this table alone.
         """
-        with self._lock:
+        # in one snapshot: what is free must not have to be paid for once somebody has written to the table
+        with self._lock, self._pipeline.snapshot():
             plan = self.explain(sql, within, dialect)
             price = Fraction(0) if plan.free or plan.stored else plan.loss
             if self._spent + price > self.epsilon:
@@ -94,7 +95,11 @@ class Online:
             request = self._request(sql, within, dialect)
             # counted before it is charged: an answer that fails has cost as much
             self._spent += price
-            answer = self._ask(request)
+            try:
+                answer = self._ask(request)
+            except BudgetError:  # nothing was charged
+                self._spent -= price
+                raise
             self._asked.append({"query": sql, "stored": answer.stored, "epsilon": float(price)})
             assert isinstance(answer, Answer), "a counting query is one release"
             return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,7 +11,7 @@ from privsql.answers.release_file import ReleaseEntry, ReleaseFile
 from privsql.answers.stored import Shown
 from privsql.budget.ledger import Charge
 from privsql.budget.released import Released
-from privsql.errors import BudgetError, PrivsqlError, Refused
+from privsql.errors import BudgetError, Refused
 from privsql.noise.marginals.mwem_rounds import Estimate, Measured, mwem_rounds
 from privsql.noise.marginals.strategy_noise import release_part
 from privsql.planning.marginals.mwem_plan import MwemPlan
@@ -18,6 +19,7 @@ from privsql.planning.marginals.plan_residuals import plan_mwem
 from privsql.planning.marginals.residual_measurement import NOISE
 from privsql.planning.marginals.workload import Marginals
 from privsql.planning.plan import Plan
+from privsql.policy import Policy
 from privsql.privacy.weighted_sums import variance
 from privsql.release.noisy_parts import (
     arrays_of,
@@ -90,10 +92,9 @@ class StoredReleases:
         for entry in () if self._file is None else self._file.newer():
             key = entry.signature, entry.version
             if key not in self._kept:
-                try:
+                release = None
+                with contextlib.suppress(Exception):  # refused by this policy, or written by somebody else
                     release = self._read(entry)
-                except (PrivsqlError, KeyError, TypeError, ValueError, AttributeError):
-                    continue  # refused under this policy, or written by somebody else
                 if release is not None:
                     self._kept[key] = KeptRelease(release, entry.version)
 
@@ -202,7 +203,15 @@ class StoredReleases:
         self, plan: ReleasedPlan, parts: tuple[NoisyPart, ...], request: ReleaseRequest, when: str
     ) -> QueryRelease:
         pipeline = self._pipeline
-        reader = QueryReader(pipeline.schema, pipeline.policy, pipeline.engine.dialect)
+        policy = pipeline.policy
+        # what is pickled with a release names no analysts, and no budget
+        public = Policy(
+            neighbours=policy.neighbours,
+            time_zone=policy.time_zone,
+            min_units=policy.min_units,
+            tables=policy.tables,
+        )
+        reader = QueryReader(pipeline.schema, public, pipeline.engine.dialect)
         return QueryRelease(plan, parts, reader, when, tuple(request.texts), request.dialect)
 
 

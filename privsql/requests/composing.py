@@ -88,7 +88,7 @@ def answer_composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Comp
     parts = tuple(
         replace(part, plan=answer.plan) for part, answer in zip(composed.plan.parts, answers, strict=True)
     )
-    plan = replace(composed.plan, parts=parts)
+    plan = replace(composed.plan, parts=parts, rho=_rho(batch, pipeline))
     compute = Compute(sandbox().run_many, calculator().finish)
     return ComposedAnswer(tuple(sandbox().run(plan.above, tables)), plan, tuple(answers), compute)
 
@@ -99,12 +99,17 @@ def plan_composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Compos
     batch = composed.batch
     paid = [charged_events(priced.plan, place in batch.later) for place, priced in batch.paid.items()]
     plan = with_budget(replace(composed.plan, stored=not paid), paid, stage, pipeline)
+    return replace(plan, rho=_rho(batch, pipeline))
+
+
+def _rho(batch: Batch, pipeline: Pipeline) -> float | None:
+    """The price of all parts as the ledger counts it, each of them once; None where it counts epsilon."""
     every = [
         charged_events(priced.plan, place in batch.later)
         for place, priced in enumerate(batch.priced)
-        if place not in batch.repeated
+        if place not in batch.repeated and not priced.plan.public
     ]
-    return replace(plan, rho=pipeline.ledger.rho([event for events in every for event in events]))
+    return pipeline.ledger.rho([event for events in every for event in events])
 
 
 def _composed(stage: Stage, refusal: SqlError, pipeline: Pipeline) -> Composed:

@@ -20,7 +20,7 @@ from privsql.types import MOMENTS, NUMBERS, Kind
 
 _NAME = r"(?:\"(?:[^\"]|\"\")+\"|[^\W\d]\w*)"
 _TABLE = rf"({_NAME}(?:\s*\.\s*{_NAME})*)"
-_BEFORE, _AFTER = r"\s*(?:--[^\n]*\n\s*)*", r"\s*;?\s*"
+_BEFORE = r"(?:--[^\n]*\n\s*)*"
 _WORDS = {
     "names": r"show\s+tables",
     "tables": r"show\s+all\s+tables|describe|desc",
@@ -28,7 +28,7 @@ _WORDS = {
     "info": r"pragma\s+table_info\s*\(\s*'([^']+)'\s*\)",
     "summary": rf"summarize\s+(?:table\s+)?{_TABLE}",
 }
-_FORMS = {name: re.compile(f"{_BEFORE}(?:{words}){_AFTER}", re.IGNORECASE) for name, words in _WORDS.items()}
+_FORMS = {name: re.compile(f"{_BEFORE}(?:{words})", re.IGNORECASE) for name, words in _WORDS.items()}
 _COLUMNS = {"column_name": "column", "column_type": "type", "null": "nullable", "role": "role"}
 _STATISTICS = {
     "count": "COUNT({0})",
@@ -52,8 +52,9 @@ def as_select(request: Request, pipeline: Pipeline) -> Request:
     """
     if not isinstance(request.sql, str) or request.params is not None:
         return request
+    bare = request.sql.strip().removesuffix(";").rstrip()  # two patterns of white space together are slow
     for name, form in _FORMS.items():
-        found = form.fullmatch(request.sql)
+        found = form.fullmatch(bare)
         if found is not None:
             return _written(request, name, found.groups(), pipeline)
     return request
@@ -73,6 +74,8 @@ def _written(request: Request, form: str, groups: tuple[str, ...], pipeline: Pip
 
 def _plain(name: str) -> str:
     """A table's name as policies write it: in quotes only behind its schema."""
+    if re.fullmatch(_TABLE, name) is None:  # as PRAGMA has it in quotes of its own
+        return name
     first, *others = re.findall(_NAME, name)
     if others:
         return ".".join((first, *others))
@@ -85,9 +88,8 @@ def _free(request: Request, rows: pd.DataFrame) -> Request:
     text = f"SELECT * FROM (VALUES {', '.join([marks] * len(rows))}) AS described({', '.join(rows.columns)})"
     values = [str(value) for row in rows.itertuples(index=False) for value in row]
     # it is not charged, whatever its epsilon
-    return Request(
-        text, request.epsilon or 1.0, params=values, analyst=request.analyst, show_all=request.show_all
-    )
+    price = 1.0 if request.epsilon is None else request.epsilon
+    return Request(text, price, params=values, analyst=request.analyst, show_all=request.show_all)
 
 
 def _listed(pipeline: Pipeline) -> pd.DataFrame:

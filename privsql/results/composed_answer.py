@@ -241,6 +241,7 @@ class ComposedAnswer(ResultTable):
             "neighbours": self.plan.neighbours,
             "epsilon": self.plan.epsilon,
             "delta": self.plan.delta,
+            "rho": self.plan.rho,
             "stored": self.stored,
             "charged": sum(each["charged"] for each in receipts),
             "above": self.plan.above,

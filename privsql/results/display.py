@@ -74,7 +74,7 @@ def _footer(answer: AnyAnswer) -> str:
     more = f"{len(answer.frame):,} rows, {MOST_ROWS} shown. " if len(answer.frame) > MOST_ROWS else ""
     if answer.plan.public:
         return f"{more}[public tables only: exact]  no cost"
-    cost = f"cost epsilon {answer.plan.epsilon + answer.searches:g}"
+    cost = f"cost epsilon {answer.receipt['epsilon']:g}"
     derived = isinstance(answer, ComposedAnswer) or answer.plan.free
     if answer.stored:
         cost = "from earlier answers: no cost" if derived else "repeated query: no cost"

@@ -21,7 +21,16 @@ def optional(module: str, extra: str) -> Any:
 
 def arrow_table(frame: pd.DataFrame) -> Any:
     """The rows of a frame as a pyarrow Table (extra: privsql[arrow])."""
-    return optional("pyarrow", "arrow").Table.from_pandas(frame, preserve_index=False)
+    return _pyarrow().Table.from_pandas(frame, preserve_index=False)
+
+
+def need_parquet() -> None:
+    """Raise ArgumentError where no Parquet file can be written."""
+    _pyarrow()
+
+
+def _pyarrow() -> Any:
+    return optional("pyarrow", "arrow")
 
 
 def unwritable() -> ArgumentError:

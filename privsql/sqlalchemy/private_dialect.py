@@ -163,13 +163,20 @@ def _read(name: str, value: str | Sequence[str]) -> Any:
     """The value of an argument in an address."""
     if not isinstance(value, str):
         raise exc.ArgumentError(f"the address gives {name} more than once")
+    if name in _SECONDS:
+        try:
+            return float(value)
+        except ValueError:
+            raise exc.ArgumentError(f"the address gives a {name} that is no number of seconds") from None
     if name in ("source", *_OF_CONNECT):
-        return float(value) if name in _SECONDS else value
+        return value
     try:
         changed = change_settings({}, f"SET {name} = {value}")
     except PrivsqlError as error:
         raise exc.ArgumentError(str(error)) from error
-    return next(iter((changed or {}).values()), None)
+    if changed is None:
+        raise exc.ArgumentError(f"the address gives {name} a value that is none")
+    return next(iter(changed.values()), None)
 
 
 def _price(settings: Mapping[str, Any]) -> dict[str, Any]:

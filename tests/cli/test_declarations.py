@@ -109,6 +109,19 @@ def test_a_file_that_cannot_be_written_is_an_error(folder: Path, capsys: pytest.
     assert "-o answer.parquet" in printed(capsys, *command, "--format", "parquet", code=2)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [["-o", "{}"], ["-o", "{}/no/x.csv"], ["--format", "parquet"], ["--format", "parquet", "-o", "{}"]],
+)
+def test_what_cannot_be_written_is_not_paid_for(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    ledger = tmp_path / "a.ledger"
+    command = ("query", folder / "visits.csv", "SELECT COUNT(*) AS n FROM visits", "--epsilon", 1)
+    printed(capsys, *command, "--ledger", ledger, *(each.format(tmp_path) for each in options), code=2)
+    assert not ledger.exists()
+
+
 def test_advice_is_a_table_json_or_a_picture(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ("advise", folder / "visits.csv", "SELECT COUNT(*) AS n FROM visits", "--epsilons", "0.1", "1")
     shown = printed(capsys, *command, "--plot", folder / "advice.png")

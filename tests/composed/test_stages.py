@@ -89,8 +89,9 @@ def test_the_price_in_rho_covers_every_value(frames):
     policy = {**POLICY, "budget": {"epsilon": 5.0, "delta": 1e-6, "accountant": "zcdp"}}
     session = privsql.connect(frames, policy=policy)
     plan = session.explain(CLIPPED, epsilon=1.0)
-    session.query(CLIPPED, epsilon=1.0)
+    answer = session.query(CLIPPED, epsilon=1.0)
     assert session.budget.spent.rho == pytest.approx(plan.rho, rel=1e-6)
+    assert answer.receipt["rho"] == plan.rho
 
 
 E, HALF = Fraction(1), Fraction(1, 2)

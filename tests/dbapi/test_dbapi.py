@@ -7,12 +7,14 @@ import warnings
 from datetime import date
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
 import privsql
 from privsql import dbapi
+from privsql.dbapi.settings import change_settings
 from tests.conftest import clinic
 
 EXACT = 10_000.0
@@ -204,3 +206,36 @@ def test_answers_are_read_as_arrow_streams(connection: dbapi.Connection) -> None
     cursor = connection.cursor().execute(N)
     assert cursor.answer is not None
     assert pl.DataFrame(cursor.answer).rows() == [(50,)]
+
+
+@pytest.mark.parametrize("text", ["SET a = {}x;x", "SET a{}!", "SET a TO {}\n;;", "{}SET", "RESET a{};;"])
+def test_a_long_text_that_is_no_setting_is_recognised_in_no_time(text: str) -> None:
+    """With patterns that may share white space, 200 blanks took half a minute, and 4,000 would never end."""
+    assert change_settings({}, text.format(" " * 100_000)) is None
+
+
+@pytest.mark.parametrize("text", ["SET epsilon = 0.5", " set\nepsilon\tTO 0.5 ;\n", "SET epsilon=0.5;"])
+def test_a_setting_may_have_white_space_around_every_word(text: str) -> None:
+    assert change_settings({}, text) == {"epsilon": 0.5}
+
+
+@pytest.mark.parametrize("size", [-1, "x", 1.5, True, []])
+def test_fetchmany_of_no_number_of_rows_is_an_error_of_the_standard(
+    connection: dbapi.Connection, size: Any
+) -> None:
+    cursor = connection.cursor().execute(N)
+    with pytest.raises(dbapi.InterfaceError, match="whole number of rows"):
+        cursor.fetchmany(size)
+    assert len(cursor.fetchall()) == 1
+
+
+@pytest.mark.parametrize("settings", [5, [1], {5: 1}, {"delta": "x"}])
+def test_settings_that_are_none_are_an_error_of_the_standard(settings: Any) -> None:
+    with dbapi.connect({"visits": clinic(50)}) as opened, pytest.raises(dbapi.ProgrammingError):
+        dbapi.connect(opened.session, epsilon=EXACT, settings=settings).cursor().execute(N)
+
+
+@pytest.mark.parametrize("price", [{"epsilon": np.array([1, 2])}, {"delta": np.array([1, 2])}])
+def test_a_price_that_is_no_number_is_an_error_of_the_standard(price: Any) -> None:
+    with pytest.raises(dbapi.ProgrammingError):
+        dbapi.connect({"visits": clinic(50)}, **price).cursor().execute("SHOW TABLES")

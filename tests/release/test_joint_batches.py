@@ -87,3 +87,23 @@ def test_a_batch_that_is_refused_says_why(session):
         session.batch([*THRESHOLDS, "SELECT age FROM people"], **PRICE)
     with pytest.raises(privsql.ArgumentError):
         session.batch(THRESHOLDS, epsilon=1.0, delta=2.0)
+
+
+@pytest.mark.parametrize("accountant", ["approximate", "zcdp"])
+def test_the_receipts_of_a_joint_batch_add_up_to_what_the_ledger_charged(accountant):
+    with connect(people(1_000), budget={**BUDGET, "delta": 1e-3, "accountant": accountant}) as session:
+        answers = session.batch(THRESHOLDS, **PRICE)
+        (charge,) = session.history().to_dict("records")
+        whole = {**charge, **PRICE}  # zCDP has one delta for all that it counts in rho
+        for name in {"epsilon", "delta", "rho"} & whole.keys():
+            assert sum(each.receipt[name] for each in answers) == pytest.approx(whole[name])
+        assert (answers[0].receipt["rho"] is None) == (accountant == "approximate")
+        assert sum(each.receipt["charged"] for each in answers) == pytest.approx(1.0)
+        assert "cost epsilon 0.025" in str(answers[0])
+        assert [each.receipt["charged"] for each in session.batch(THRESHOLDS, **PRICE)] == [0.0] * 40
+
+
+def test_a_batch_whose_release_costs_more_than_one_query_may_is_answered_query_by_query():
+    with connect(people(1_000), budget={**BUDGET, "per_query": 0.5}) as session:
+        assert len(session.batch(THRESHOLDS[:10], **PRICE)) == 10
+        assert len(session.history()) == 10 and session.budget.spent.epsilon == pytest.approx(1.0)

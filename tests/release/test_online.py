@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import duckdb
 import pytest
 
 import privsql
@@ -106,3 +107,31 @@ def test_arguments_are_checked(session, arguments, code):
     with pytest.raises(privsql.PrivsqlError) as caught:
         session.online(**{"table": "people", "epsilon": 1.0, "within": 50, **arguments}).query(OVER_30)
     assert caught.value.code.startswith(code) and caught.value.suggestion
+
+
+def test_a_query_that_the_budget_does_not_allow_costs_the_stream_nothing():
+    with connect(people(4_000), budget={"epsilon": 0.1}) as session:
+        online = session.online("people", epsilon=1.0)
+        with pytest.raises(privsql.BudgetError, match="only 0"):
+            online.query(OVER_30, within=8)
+        assert online.spent == 0 == session.budget.spent.epsilon
+        assert not online.query(OVER_30, within=500).stored
+
+
+def test_a_free_answer_stays_free_when_somebody_writes_between_looking_and_asking(tmp_path):
+    """Otherwise the stream pays for what it has counted as free, and costs more than it may."""
+    file = str(tmp_path / "people.duckdb")
+    with duckdb.connect(file) as opened:
+        opened.execute("CREATE TABLE people AS SELECT i % 90 AS age FROM range(1000) r(i)")
+    with privsql.connect(file, policy={"budget": {"epsilon": 5.0}}) as session:
+        online = session.online("people", epsilon=1.0, within=50)
+        online.query(OVER_30)
+        paid, inside = online._plan, []
+
+        def plan(request):
+            inside.append(session._pipeline.engine._source._depth)
+            return paid(request)
+
+        online._plan = plan
+        assert online.query(OVER_30).stored
+        assert inside == [1]  # the plan and the answer see one state

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import pickle
 import sqlite3
 
@@ -16,6 +17,7 @@ from tests.release.people import BINS, COLUMNS, WORKLOAD, connect, people
 PRICE = {"epsilon": 1.0, "delta": 1e-6}
 SQL = "SELECT state, COUNT(*) AS n FROM people WHERE smoker GROUP BY state ORDER BY state"
 BUDGET = {"epsilon": 10.0, "delta": 1e-5}
+SHARES = {"analyst": {"epsilon": 9}, "bob the rival": {"epsilon": 1}}
 
 
 @pytest.fixture
@@ -246,6 +248,22 @@ def test_a_forged_entry_of_other_shape_is_ignored(opened, tmp_path):
                 assert not later.explain_release(WORKLOAD, "people", **PRICE).stored
 
 
+@pytest.mark.parametrize("asked", ['{"epsilon": "1/0"}', '{"workloads": [5]}', "[]", "[" * 9_000])
+def test_a_forged_entry_that_cannot_be_planned_is_ignored(opened, tmp_path, asked):
+    from privsql.answers.release_file import _NAMES, digest_of
+
+    with opened() as session:
+        session.release(WORKLOAD, "people", **PRICE)
+    with sqlite3.connect(tmp_path / "a.ledger.answers") as connection:
+        (row,) = connection.execute(f"SELECT {_NAMES} FROM releases_1").fetchall()
+        given = {**json.loads(row[5]), **json.loads(asked)} if asked.startswith("{") else asked
+        text = json.dumps(given) if isinstance(given, dict) else given
+        forged = (*row[:5], text, *row[6:-1])
+        connection.execute("UPDATE releases_1 SET asked = ?, digest = ?", (text, digest_of(forged)))
+    with opened() as later:
+        assert not later.explain_release(WORKLOAD, "people", **PRICE).stored
+
+
 # -- pickles -------------------------------------------------------------------------------------------------
 def test_a_release_can_be_pickled_and_needs_no_session(session):
     release = session.release(WORKLOAD, "people", **PRICE)
@@ -258,6 +276,14 @@ def test_a_release_can_be_pickled_and_needs_no_session(session):
     assert copy.receipt == release.receipt
     with pytest.raises(privsql.Refused, match="does not follow"):
         copy.query("SELECT AVG(age) AS a FROM people")
+
+
+def test_a_pickled_release_names_no_analyst_and_no_budget():
+    budget = {**BUDGET, "dataset": "of the clinic", "analysts": SHARES}
+    with connect(people(500), budget=budget, version="winter") as session:
+        written = pickle.dumps(session.release(WORKLOAD, "people", **PRICE))
+    assert not any(each in written for each in (b"bob the rival", b"of the clinic", b"winter"))
+    assert pickle.loads(written).query(SQL).columns == ["state", "n"]
 
 
 def test_a_synthetic_table_can_be_pickled():

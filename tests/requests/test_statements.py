@@ -9,6 +9,7 @@ import pytest
 
 import privsql
 from privsql import PrivsqlError
+from privsql.requests.statements import as_select
 
 
 @pytest.fixture
@@ -112,3 +113,15 @@ def test_a_table_of_lists_alone_has_nothing_to_summarize() -> None:
         with pytest.raises(PrivsqlError) as error:
             privsql.connect(connection).query("SUMMARIZE t", epsilon=1)
     assert error.value.code == "refused-summarize"
+
+
+@pytest.mark.parametrize("text", ["DESCRIBE a{}!", "SHOW TABLES{};;", "{}SELECTED", "SUMMARIZE a{}.{};;"])
+def test_a_long_text_that_is_no_statement_is_recognised_in_no_time(session, text):
+    request = privsql.Request(text.format(*2 * [" " * 50_000]), epsilon=1.0)
+    assert as_select(request, session._pipeline) is request
+
+
+@pytest.mark.parametrize("name", ["$1", "*", "{0}", "visits visits", "visits;", " "])
+def test_pragma_of_what_is_no_name_finds_no_table(session, name):
+    with pytest.raises(privsql.UnknownName, match="there is no table"):
+        session.query(f"PRAGMA table_info('{name}')")

@@ -149,3 +149,11 @@ def test_a_reflected_table_is_queried(engine: sa.Engine) -> None:
     with engine.connect() as connection:
         found = connection.execute(sa.select(sa.func.count()).select_from(visits).where(visits.c.age > 30))
         assert found.scalar() == exactly("SELECT COUNT(*) FROM visits WHERE age > 30")[0][0]
+
+
+@pytest.mark.parametrize("option", ["deadline=soon", "epsilon=1;x", "delta=0.1 ;SET", "a b=1", "max_rows="])
+def test_an_option_that_is_none_is_an_error_and_never_left_out(path: Path, option: str) -> None:
+    with pytest.raises(exc.ArgumentError):
+        sa.create_engine(f"privsql:///{path}").dialect.create_connect_args(
+            sa.URL.create("privsql", database=str(path), query=dict([option.split("=")]))
+        )
