@@ -179,7 +179,10 @@ def rows() -> list[str]:
 @pytest.mark.slow
 def test_the_documented_results_are_current() -> None:
     """To write it anew: python -m tests.tpch.test_tpch"""
-    shown = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if re.match(r"\| \d+ \|", line)]
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    shown = [
+        line for line in lines if re.match(r"\| \d+ \|", line) and line.count("|") > 4
+    ]  # not the queries as written
     assert shown == rows()
 
 

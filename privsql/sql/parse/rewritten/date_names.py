@@ -59,7 +59,7 @@ def _word(node: exp.Expr) -> exp.Var | None:
 
 
 def _only(node: exp.Expr, names: set[str]) -> bool:
-    """Whether it has these arguments alone. Those that are not read must be sqlglot's own, not of the text."""
+    """Whether it has these arguments alone. Those that are not read are sqlglot's own, not of the text."""
     return not any(
         value
         for name, value in node.args.items()
